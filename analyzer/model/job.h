@@ -1,0 +1,120 @@
+// A Job: ranks, communicators, and for every rank its program. Every source yields one; nothing after reading knows which.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "model/operation.h"
+
+namespace lockstep {
+
+/// Whose blocking rules a Job runs under.
+enum class Library : std::uint8_t { kUnknown = 0, kNccl = 1, kMpi = 2, kTorch = 3 };
+std::string_view library_name(Library library);
+
+struct Communicator {
+  std::string id;    ///< equal on all members
+  std::string name;  ///< what a report calls it; need not be unique
+  std::vector<std::int32_t> members;  ///< job ranks in order of communicator rank
+  bool members_known = true;  ///< false: the source does not list them; `members` are those seen calling
+};
+
+/// One stack frame of the caller: "stage2.py", "get_grad_norm_direct", 1509. Missing parts are empty or 0.
+struct Frame {
+  std::string file;
+  std::string function;
+  std::uint32_t line = 0;
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+/// Where a call was made: frames from the innermost outwards; never empty for a site other than 0.
+struct CallSite {
+  std::vector<Frame> frames;
+  friend bool operator==(const CallSite&, const CallSite&) = default;
+};
+
+enum class EndKind : std::uint8_t {
+  kUnknown = 0,  ///< the record stops; nothing says what became of the rank
+  kExited = 1,   ///< the process ended by itself, with `status`
+  kKilled = 2,   ///< ended by signal `status`
+  kRunning = 3,  ///< still there when the evidence was taken
+};
+
+struct ProgramEnd {
+  EndKind kind = EndKind::kUnknown;
+  int status = 0;
+  friend bool operator==(const ProgramEnd&, const ProgramEnd&) = default;
+};
+
+/// Where a rank ran, as far as the source says.
+struct Place {
+  std::string host;
+  std::int64_t pid = 0;  ///< 0 = not known
+  std::optional<int> local_rank;
+  std::string device;
+};
+
+/// All that one rank did, in order.
+struct Program {
+  std::int32_t rank = 0;  ///< rank in the job
+  std::vector<Operation> operations;
+  ProgramEnd end;
+  Place place;
+  SourceIndex source{};
+  bool head_missing = false;  ///< calls before the first are lost (a ring that wrapped)
+  bool tail_missing = false;  ///< calls after the last may exist (cut file, unreadable lines): absence proves nothing
+};
+
+/// What a report must say about how good its input was.
+struct InputQuality {
+  std::optional<std::size_t> ranks_expected;  ///< known size of the job, from members or from the source
+  bool complete = true;                       ///< nothing was cut, unreadable or dropped
+  std::vector<std::string> warnings;          ///< with file and line or offset; at most kMaxWarnings, then a count
+  static constexpr std::size_t kMaxWarnings = 50;
+};
+
+/// Immutable once built (JobBuilder::build). Programs are in order of job rank, one for each rank that left a record.
+class Job {
+ public:
+  Job();
+  Job(Job&&) noexcept;
+  Job& operator=(Job&&) noexcept;
+  ~Job();
+
+  std::span<const Program> programs() const;
+  std::span<const Communicator> communicators() const;
+  const Program& program(ProgramIndex index) const { return programs()[to_size(index)]; }
+  const Communicator& communicator(CommIndex index) const { return communicators()[to_size(index)]; }
+
+  /// kNoProgram for a rank that left no record.
+  ProgramIndex program_of_rank(std::int32_t rank) const;
+  /// End of a rank that the source states although it left no calls; kUnknown where it says nothing.
+  ProgramEnd end_of_rank(std::int32_t rank) const;
+
+  std::string_view text(StringIndex index) const;
+  const CallSite& site(SiteIndex index) const;  ///< an empty CallSite for 0
+  std::size_t site_count() const;
+  const OperationExtra& extra(const Operation& operation) const;  ///< a default one where it has none
+  std::string_view datatype(DatatypeIndex index) const;
+  std::string_view redop(RedopIndex index) const;
+  std::string count_text(Count count) const;  ///< "1024", "V*h/tp", "" for none
+  const std::string& source(SourceIndex index) const;
+
+  Library library() const;
+  const std::string& name() const;     ///< run name; may be empty
+  const InputQuality& quality() const;
+  std::size_t operation_count() const;
+
+ private:
+  friend class JobBuilder;
+  struct Data;
+  std::unique_ptr<Data> data_;
+};
+
+}  // namespace lockstep
