@@ -19,23 +19,23 @@ enum class Library : std::uint8_t { kUnknown = 0, kNccl = 1, kMpi = 2, kTorch = 
 std::string_view library_name(Library library);
 
 struct Communicator {
-  std::string id;    ///< equal on all members
-  std::string name;  ///< what a report calls it; need not be unique
-  std::vector<std::int32_t> members;  ///< job ranks in order of communicator rank
+  std::string id{};    ///< equal on all members
+  std::string name{};  ///< what a report calls it; need not be unique
+  std::vector<std::int32_t> members{};  ///< job ranks in order of communicator rank
   bool members_known = true;  ///< false: the source does not list them; `members` are those seen calling
 };
 
 /// One stack frame of the caller: "stage2.py", "get_grad_norm_direct", 1509. Missing parts are empty or 0.
 struct Frame {
-  std::string file;
-  std::string function;
+  std::string file{};
+  std::string function{};
   std::uint32_t line = 0;
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
 /// Where a call was made: frames from the innermost outwards; never empty for a site other than 0.
 struct CallSite {
-  std::vector<Frame> frames;
+  std::vector<Frame> frames{};
   friend bool operator==(const CallSite&, const CallSite&) = default;
 };
 
@@ -54,18 +54,18 @@ struct ProgramEnd {
 
 /// Where a rank ran, as far as the source says.
 struct Place {
-  std::string host;
+  std::string host{};
   std::int64_t pid = 0;  ///< 0 = not known
-  std::optional<int> local_rank;
-  std::string device;
+  std::optional<int> local_rank{};
+  std::string device{};
 };
 
 /// All that one rank did, in order.
 struct Program {
   std::int32_t rank = 0;  ///< rank in the job
-  std::vector<Operation> operations;
-  ProgramEnd end;
-  Place place;
+  std::vector<Operation> operations{};
+  ProgramEnd end{};
+  Place place{};
   SourceIndex source{};
   bool head_missing = false;  ///< calls before the first are lost (a ring that wrapped)
   bool tail_missing = false;  ///< calls after the last may exist (cut file, unreadable lines): absence proves nothing
@@ -73,9 +73,9 @@ struct Program {
 
 /// What a report must say about how good its input was.
 struct InputQuality {
-  std::optional<std::size_t> ranks_expected;  ///< known size of the job, from members or from the source
+  std::optional<std::size_t> ranks_expected{};  ///< known size of the job, from members or from the source
   bool complete = true;                       ///< nothing was cut, unreadable or dropped
-  std::vector<std::string> warnings;          ///< with file and line or offset; at most kMaxWarnings, then a count
+  std::vector<std::string> warnings{};          ///< with file and line or offset; at most kMaxWarnings, then a count
   static constexpr std::size_t kMaxWarnings = 50;
 };
 

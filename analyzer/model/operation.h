@@ -64,7 +64,7 @@ inline constexpr std::uint32_t kAnyTag = kNoTag - 1;
 
 /// One call of one rank. 64 bytes: a job has 10^8 of them. Rare data is in OperationExtra.
 struct Operation {
-  Count count;                      ///< elements, not bytes
+  Count count{};                    ///< elements, not bytes
   CommIndex comm = kNoComm;
   std::uint32_t seq = 0;            ///< position among the collectives of (rank, comm), from 0; set by JobBuilder
   std::int32_t peer = kNoPeer;      ///< root, or partner of a point-to-point call, as a job rank
@@ -88,15 +88,15 @@ static_assert(sizeof(Operation) <= 64);
 
 /// What few calls have.
 struct OperationExtra {
-  std::vector<std::uint64_t> counts;    ///< per-member counts of the v-collectives, in members' order
-  std::vector<std::int32_t> members;    ///< creation: job ranks of the new communicator, as passed
-  std::string color;                    ///< creation by split; differs between ranks by design
-  std::string key;
-  std::string label;                    ///< what a plan calls it: instruction, layer, optimizer group
-  std::string native_name;              ///< the call as the source spells it: "ncclAllReduce"
-  std::optional<std::int64_t> native_seq;
-  std::optional<double> at;             ///< seconds, the source's clock
-  std::string thread;
+  std::vector<std::uint64_t> counts{};    ///< per-member counts of the v-collectives, in members' order
+  std::vector<std::int32_t> members{};    ///< creation: job ranks of the new communicator, as passed
+  std::string color{};                    ///< creation by split; differs between ranks by design
+  std::string key{};
+  std::string label{};                    ///< what a plan calls it: instruction, layer, optimizer group
+  std::string native_name{};              ///< the call as the source spells it: "ncclAllReduce"
+  std::optional<std::int64_t> native_seq{};
+  std::optional<double> at{};             ///< seconds, the source's clock
+  std::string thread{};
 };
 
 }  // namespace lockstep
