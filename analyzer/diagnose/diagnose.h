@@ -1,0 +1,12 @@
+// From a Job to a Report: match, replay, find the causes, say what to change or what evidence is missing.
+#pragma once
+
+#include "diagnose/finding.h"
+#include "model/job.h"
+
+namespace lockstep {
+
+/// Deterministic; reads no clock and no file. O(operations) where all ranks agree.
+Report diagnose(const Job& job);
+
+}  // namespace lockstep
