@@ -1,0 +1,72 @@
+// Runs all programs of a Job together under the blocking rules of its library until they end or none can move.
+//
+// The rules, per rank. A program is run by its host, which issues operations in order; an operation starts on a queue
+// and completes when it has met its partners. Matching comes first and does not depend on timing: collectives by position
+// on their communicator, messages by (communicator, sender, receiver[, tag]) in order. An operation has started once it
+// is at the head of its queue and the host has reached it; a collective completes when every member has started its own
+// of that position, a message when both sides have started. A batch (or NCCL group) starts as a whole and completes
+// when all its parts have. The outcome does not depend on the order in which ranks are run: every rule waits for
+// something that, once true, stays true.
+//
+//  library        host waits for ...                      queues
+//  nccl           nothing but `wait`                      one per `stream` (all unnamed ones are one stream)
+//  torch, none    operations without handle or stream;    one per communicator; in `lazy` messages outside a batch use one
+//                 batches and i-calls are not waited for  per (communicator, pair of ranks) instead, as torch's
+//                 until `wait`                            communicator for two ranks does
+//  mpi            blocking calls                          none: every operation starts when it is issued
+//
+//  model     what it assumes
+//  lazy      as above
+//  eager     torch: messages share the queue of their communicator. mpi: standard sends are buffered, and members of
+//            a rooted collective wait only for the data they need
+//  blocking  the host waits for every operation, i-calls and batches too (mpi: sends wait for their receive, and every
+//            collective for all members, but nonblocking calls stay nonblocking)
+//  coupled   as lazy, but a batch completes only together with every batch it exchanges messages with
+//
+// An operation known to have completed (OpState::kCompleted) never blocks. A collective whose kind, root or size differs
+// between members does not complete, unless it is known to have.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "match/match.h"
+#include "model/job.h"
+
+namespace lockstep {
+
+enum class BlockingModel : std::uint8_t { kLazy, kEager, kBlocking, kCoupled };
+std::string_view blocking_model_name(BlockingModel model);
+
+struct ReplayOptions {
+  BlockingModel model = BlockingModel::kLazy;
+  /// false: ignore what the evidence knows about completion; finds what an unlucky run would block on.
+  bool trust_completion = true;
+};
+
+/// One operation that cannot complete although its rank has come to it.
+struct BlockedOperation {
+  ProgramIndex program = kNoProgram;
+  std::uint32_t operation = 0;  ///< index in the program
+  GateIndex gate{};             ///< what it waits for, see MatchResult
+};
+
+struct ReplayResult {
+  /// Per rank that did not come to its end: the operations that hold it, the first one of each queue; by program, then
+  /// position. Empty = every program came to its end.
+  std::vector<BlockedOperation> blocked;
+  /// started[p] bit i: operation i of program p has started. Only filled where `blocked` is not empty.
+  std::vector<std::vector<bool>> started;
+  bool finished() const { return blocked.empty(); }
+};
+
+/// O(operations). Deterministic.
+ReplayResult replay(const Job& job, const MatchResult& match, const ReplayOptions& options);
+
+/// The models whose outcome can differ from `lazy` for this Job; the others need not be run.
+std::vector<BlockingModel> distinct_models(const Job& job);
+
+}  // namespace lockstep
