@@ -14,20 +14,27 @@ bool both_stated_and_differ(const T& a, const T& b, const T& not_stated) {
   return a != not_stated && b != not_stated && a != b;
 }
 
-/// "act" for "act:0.2": the kind of thing that a message carries.
-std::string_view payload_kind(std::string_view payload) { return payload.substr(0, payload.find(':')); }
+/// "act:0.2" and "act:0.2" are one thing, "act" may be any "act:..."; "act:0.2" is neither "act:0.3" nor "grad".
+bool payloads_differ(std::string_view a, std::string_view b) {
+  if (a.empty() || b.empty() || a == b) return false;
+  const std::size_t colon_a = a.find(':');
+  const std::size_t colon_b = b.find(':');
+  if (a.substr(0, colon_a) != b.substr(0, colon_b)) return true;
+  return colon_a != std::string_view::npos && colon_b != std::string_view::npos;
+}
+
+/// A blocking call and a nonblocking one are two different collectives in MPI (MPI 3.1, section 5.12).
+bool blocking_differs(const Job& job, const Operation& a, const Operation& b) {
+  return job.library() == Library::kMpi && a.nonblocking() != b.nonblocking();
+}
 
 /// NCCL has no tags.
 std::uint32_t matching_tag(const Job& job, const Operation& op) {
   return job.library() == Library::kNccl ? kNoTag : op.tag;
 }
 
-std::size_t width(std::string_view datatype) {
-  static const std::map<std::string_view, std::size_t> widths{
-      {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}, {"i8", 1}, {"u8", 1}, {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8}};
-  const auto known = widths.find(datatype);
-  return known == widths.end() ? 0 : known->second;
-}
+/// Every member passes the counts of all: the list must be the same one.
+bool same_counts_everywhere(OpKind kind) { return kind == OpKind::kReduceScatterV || kind == OpKind::kAllGatherV; }
 
 std::string describe(const Job& job, CallRef ref) {
   const Operation& op = at(job, ref);
@@ -115,15 +122,15 @@ Meetings find_meetings(const Job& job) {
 }
 
 std::string collective_disagreement(const Job& job, const Operation& a, const Operation& b) {
-  if (a.kind != b.kind) return "kind";
+  if (a.kind != b.kind || blocking_differs(job, a, b)) return "kind";
   if (has_root(a.kind) && both_stated_and_differ(a.peer, b.peer, kNoPeer)) return "root";
   if (!has_free_count(a.kind) && both_stated_and_differ(a.count, b.count, Count{})) return "count";
   if (both_stated_and_differ(a.datatype, b.datatype, DatatypeIndex{})) return "datatype";
   if (has_reduction(a.kind) && both_stated_and_differ(a.redop, b.redop, RedopIndex{})) return "reduction";
-  if (a.kind == OpKind::kReduceScatterV &&
-      both_stated_and_differ(job.extra(a).counts, job.extra(b).counts, {})) {
+  if (same_counts_everywhere(a.kind) && both_stated_and_differ(job.extra(a).counts, job.extra(b).counts, {})) {
     return "counts";
   }
+  if (both_stated_and_differ(job.extra(a).members, job.extra(b).members, {})) return "members";
   return "";
 }
 
@@ -133,22 +140,13 @@ std::string message_disagreement(const Job& job, const Operation& send, const Op
   const bool receive_has_room = job.library() == Library::kMpi && numbers && receive.count.number() > send.count.number();
   if (count_differs && !receive_has_room) return "count";
   if (both_stated_and_differ(send.datatype, receive.datatype, DatatypeIndex{})) return "datatype";
-  const std::string_view sent = payload_kind(job.text(send.payload));
-  const std::string_view expected = payload_kind(job.text(receive.payload));
-  if (both_stated_and_differ(sent, expected, std::string_view{})) return "payload";
+  if (payloads_differ(job.text(send.payload), job.text(receive.payload))) return "payload";
   return "";
 }
 
 bool blocks_each_other(const Job& job, const Operation& a, const Operation& b) {
-  if (a.kind != b.kind) return true;
-  if (has_root(a.kind) && both_stated_and_differ(a.peer, b.peer, kNoPeer)) return true;
-  if (has_free_count(a.kind)) return false;
-  const std::size_t width_a = width(job.datatype(a.datatype));
-  const std::size_t width_b = width(job.datatype(b.datatype));
-  if (a.count.is_number() && b.count.is_number() && width_a != 0 && width_b != 0) {
-    return a.count.number() * width_a != b.count.number() * width_b;
-  }
-  return both_stated_and_differ(a.count, b.count, Count{}) || both_stated_and_differ(width_a, width_b, std::size_t{0});
+  const std::string what = collective_disagreement(job, a, b);
+  return what == "kind" || what == "root" || what == "count" || what == "counts" || what == "members";
 }
 
 OracleVerdict ask_oracle(const Job& job) {

@@ -96,6 +96,8 @@ Job build_job(const JobSketch& sketch) {
     const auto job_rank = static_cast<std::int32_t>(rank);
     Program& program = builder.program(job_rank);
     for (const SketchOp& op : sketch.programs[rank]) {
+      // The launch number says all that the brackets do.
+      if (op.kind == OpKind::kGroupStart || op.kind == OpKind::kGroupEnd) continue;
       program.operations.push_back(build_operation(builder, comms, op));
     }
     builder.set_end(job_rank, sketch.ends[rank]);
