@@ -64,7 +64,8 @@ struct OracleRun {
   std::vector<std::vector<bool>> issued{};     ///< its rank came to it
   std::vector<std::vector<bool>> started{};    ///< it is at the head of its queue
   std::vector<std::vector<bool>> completed{};
-  bool finished = false;                       ///< every call completed
+  std::vector<std::size_t> stuck{};            ///< programs whose host or one of whose queues did not come to its end
+  bool finished() const { return stuck.empty(); }
 };
 OracleRun run_naively(const Job& job, OracleModel model, bool trust_completion = true);
 

@@ -156,7 +156,7 @@ OracleVerdict ask_oracle(const Job& job) {
   count_collectives(job, meetings, verdict);
   compare_messages(job, meetings, verdict);
   for (const OracleModel model : kOracleModels) {
-    verdict.deadlock[static_cast<std::size_t>(model)] = !run_naively(job, model).finished;
+    verdict.deadlock[static_cast<std::size_t>(model)] = !run_naively(job, model).finished();
   }
   const OracleModel promised = job.library() == Library::kMpi ? OracleModel::kEager : OracleModel::kLazy;
   if (verdict.stuck(promised)) note(verdict, "all calls agree, but not all of them complete");

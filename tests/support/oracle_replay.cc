@@ -28,13 +28,13 @@ class NaiveReplay {
       host_.push_back(0);
     }
     find_partners();
-    if (model_ == OracleModel::kCoupled) label_coupled_batches();
+    if (model_ == OracleModel::kCoupled && !mpi()) label_coupled_batches();  // MPI has no batches that run as one
   }
 
   OracleRun run() {
     while (sweep()) {
     }
-    OracleRun result{.finished = true};
+    OracleRun result;
     for (std::size_t p = 0; p < states_.size(); ++p) {
       std::vector<bool> issued;
       std::vector<bool> started;
@@ -43,8 +43,10 @@ class NaiveReplay {
         issued.push_back(states_[p][i].issued);
         started.push_back(states_[p][i].started);
         done.push_back(completed({p, i}));
-        result.finished = result.finished && done.back();
       }
+      // In MPI nobody waits for an operation that no wait names; a queue stands still whoever waits.
+      const bool queues_empty = mpi() || std::ranges::find(done, false) == done.end();
+      if (host_[p] < states_[p].size() || !queues_empty) result.stuck.push_back(p);
       result.issued.push_back(std::move(issued));
       result.started.push_back(std::move(started));
       result.completed.push_back(std::move(done));
@@ -140,7 +142,7 @@ class NaiveReplay {
   std::optional<Queue> queue_of(CallRef call) const {
     const Operation& operation = op(call);
     if (mpi() || !takes_part(operation)) return std::nullopt;
-    if (nccl()) return Queue{'s', static_cast<std::uint32_t>(operation.stream), 0, 0};
+    if (nccl() || operation.stream != StringIndex{}) return Queue{'s', static_cast<std::uint32_t>(operation.stream), 0, 0};
     const auto comm = static_cast<std::uint32_t>(operation.comm);
     if (model_ != OracleModel::kEager && is_point_to_point(operation.kind) && operation.launch == 0) {
       const std::int32_t rank = job_.programs()[call.program].rank;
@@ -251,23 +253,25 @@ class NaiveReplay {
            (wait.peer == kNoPeer || wait.peer == earlier.peer);
   }
 
-  /// A call is over when its batch is; coupled: when every batch is that it exchanges messages with, and so on.
+  /// A call is over when its batch is; coupled: when every batch is that it exchanges messages with, and so on. A single
+  /// call that meets a part of a batch is over with that batch.
   bool completed(CallRef call) const {
-    if (model_ == OracleModel::kCoupled && op(call).launch != 0) {
-      return std::ranges::all_of(coupled_.at(label_.at(call)), [this](CallRef part) { return state(part).met; });
-    }
     const auto [first, end] = batch_of(call);
+    bool all_met = true;
+    bool all_known = true;
     for (std::size_t part = first; part < end; ++part) {
-      if (!states_[call.program][part].met) return false;
+      all_met = all_met && states_[call.program][part].met;
+      all_known = all_known && known_completed({call.program, part});
     }
-    return true;
+    if (!all_met || all_known || !label_.contains(call)) return all_met;
+    return std::ranges::all_of(coupled_.at(label_.at(call)), [this](CallRef part) { return state(part).met; });
   }
 
   /// Gives all parts of batches that exchange messages one label, by lowering labels until none changes.
   void label_coupled_batches() {
     for (std::size_t p = 0; p < states_.size(); ++p) {
       for (std::size_t i = 0; i < states_[p].size(); ++i) {
-        if (op({p, i}).launch != 0) label_[{p, i}] = {p, batch_of({p, i}).first};
+        if (op({p, i}).launch != 0 || is_point_to_point(op({p, i}).kind)) label_[{p, i}] = {p, batch_of({p, i}).first};
       }
     }
     for (bool changed = true; changed;) {
