@@ -15,7 +15,7 @@
 #include "read/job_json_writer.h"
 #include "read/load.h"
 #include "report/calls.h"
-#include "report/rank_ranges.h"
+#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {
