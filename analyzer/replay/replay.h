@@ -47,19 +47,25 @@ struct ReplayOptions {
   bool trust_completion = true;
 };
 
-/// One operation that cannot complete although its rank has come to it.
+/// One operation that holds its rank: the rank has come to it, and it cannot complete.
 struct BlockedOperation {
   ProgramIndex program = kNoProgram;
   std::uint32_t operation = 0;  ///< index in the program
-  GateIndex gate{};             ///< what it waits for, see MatchResult
+  std::size_t stuck = 0;        ///< index into ReplayResult::stuck: what it waits for
+};
+
+/// A rendezvous at which some ranks stand and others do not come.
+struct StuckGate {
+  GateIndex gate = kNoGate;  ///< of MatchResult; kNoGate for a set of coupled batches
+  std::vector<ProgramIndex> arrived{};  ///< sorted
+  std::vector<ProgramIndex> later{};    ///< would arrive, but stand still before; sorted
+  std::vector<std::int32_t> never{};    ///< job ranks that have no such call in their program, or left none; sorted
 };
 
 struct ReplayResult {
-  /// Per rank that did not come to its end: the operations that hold it, the first one of each queue; by program, then
-  /// position. Empty = every program came to its end.
-  std::vector<BlockedOperation> blocked;
-  /// started[p] bit i: operation i of program p has started. Only filled where `blocked` is not empty.
-  std::vector<std::vector<bool>> started;
+  /// By program, then position. Empty = every program came to its end.
+  std::vector<BlockedOperation> blocked{};
+  std::vector<StuckGate> stuck{};
   bool finished() const { return blocked.empty(); }
 };
 

@@ -1,0 +1,43 @@
+// What replay runs: for every host and every queue a list of arrivals at gates and waits for them. All blocking models
+// and libraries compile to this one form; the machine that runs it (replay.cc) knows none of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "match/match.h"
+#include "model/job.h"
+#include "replay/replay.h"
+
+namespace lockstep {
+
+/// One step: arrive at the gate, wait until it is open, or both in this order.
+struct ScriptItem {
+  std::uint32_t gate_and_flags = 0;
+  std::uint32_t operation = 0;  ///< index in the program; whose step it is
+
+  static constexpr std::uint32_t kArrive = 1U << 31;
+  static constexpr std::uint32_t kWait = 1U << 30;
+  std::uint32_t gate() const { return gate_and_flags & ~(kArrive | kWait); }
+  bool arrives() const { return (gate_and_flags & kArrive) != 0; }
+  bool waits() const { return (gate_and_flags & kWait) != 0; }
+};
+
+/// A host or one of its queues.
+struct Actor {
+  ProgramIndex program = kNoProgram;
+  std::vector<ScriptItem> items{};
+};
+
+struct Script {
+  std::vector<Actor> actors{};
+  /// missing[gate] = arrivals until it opens. Gates below MatchResult::gate_count are those of the match, then come
+  /// components of coupled batches up to `rendezvous_count`; the others are internal (host to queue, queue to host).
+  std::vector<std::uint32_t> missing{};
+  std::uint32_t rendezvous_count = 0;
+};
+
+/// O(operations).
+Script compile_script(const Job& job, const MatchResult& match, const ReplayOptions& options);
+
+}  // namespace lockstep
