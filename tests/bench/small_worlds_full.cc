@@ -2,7 +2,8 @@
 // Usage: small_worlds_full [all]; "all" adds the worlds that take minutes. Exit status 1 where they disagree anywhere.
 #include <chrono>
 #include <cstdio>
-#include <iterator>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "support/engine_check.h"
@@ -33,19 +34,23 @@ std::size_t check(const WorldCase& c) {
   const SmallWorld world = small_world(c.shape, c.alphabet, c.max_per_rank, c.max_in_job);
   std::size_t failures = 0;
   std::size_t jobs = 0;
+  std::map<std::string, std::size_t> sorts;  // of disagreement: library, model
   const auto start = std::chrono::steady_clock::now();
   for (const Library library : {Library::kUnknown, Library::kTorch, Library::kNccl, Library::kMpi}) {
     jobs += for_each_job(world, library, [&](const JobSketch& plain) {
       for (const JobSketch& job : {plain, with_completion(plain), with_completed_rank(plain, 0)}) {
         const std::string wrong = engine_against_oracle(build_job(job));
         if (wrong.empty()) continue;
-        if (++failures <= 2) std::printf("DISAGREE %s\n%s", wrong.c_str(), to_job_json(job).c_str());
+        ++failures;
+        const std::string sort = std::string(library_name(library)) + " " + wrong.substr(0, wrong.find(':'));
+        if (++sorts[sort] <= 2) std::printf("DISAGREE %s\n%s", wrong.c_str(), to_job_json(job).c_str());
       }
     });
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   std::printf("%-62s %9zu jobs x 3 states of completion, %zu disagreements, %.1f s\n", world.name.c_str(), jobs,
               failures, seconds.count());
+  for (const auto& [sort, count] : sorts) std::printf("  %s: %zu\n", sort.c_str(), count);
   std::fflush(stdout);
   return failures;
 }
