@@ -32,8 +32,8 @@ struct CommunicatorMatch {
   bool agreed = true;             ///< every recorded member made the same calls, to the same number
   /// First position at which two members that came to it made different calls.
   std::optional<std::uint32_t> first_difference{};
-  /// First position that cannot complete for that reason; not before first_difference.
-  std::optional<std::uint32_t> first_blocking{};
+  /// All positions that cannot complete for that reason, ascending.
+  std::vector<std::uint32_t> blocking{};
 };
 
 /// Messages from one rank to another on one communicator (and with one tag, where tags are matched).

@@ -48,6 +48,7 @@ void find_first_differences(const Job& job, const CallSequences& sequences, Comm
   };
   for (std::uint32_t seq = 0; seq < communicator.positions; ++seq) {
     const Operation* reference = nullptr;
+    bool blocks = false;
     for (std::size_t member = 0; member < sequences.members.size(); ++member) {
       if (seq >= sequences.operations[member].size()) continue;
       const Operation& own = operation(member, seq);
@@ -58,11 +59,9 @@ void find_first_differences(const Job& job, const CallSequences& sequences, Comm
       const Difference difference = compare_collective(job, *reference, own);
       if (difference == Difference::kNone) continue;
       if (!communicator.first_difference) communicator.first_difference = seq;
-      if (prevents_completion(difference)) {
-        communicator.first_blocking = seq;
-        return;
-      }
+      blocks = blocks || prevents_completion(difference);
     }
+    if (blocks) communicator.blocking.push_back(seq);
   }
 }
 

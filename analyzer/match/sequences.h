@@ -22,7 +22,7 @@ struct CallSequences {
 std::vector<CallSequences> collect_sequences(const Job& job, const MatchResult& match,
                                              std::span<const CommIndex> communicators);
 
-/// Sets first_difference and first_blocking of a communicator from its sequences.
+/// Sets first_difference and blocking of a communicator from its sequences.
 void find_first_differences(const Job& job, const CallSequences& sequences, CommunicatorMatch& communicator);
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ class DisjointSets {
 
 }  // namespace
 
-Coupling couple_batches(const Job& job, const MatchResult& match) {
+Coupling couple_batches(const Job& job, const MatchResult& match, bool trust_completion) {
   Coupling coupling;
   coupling.component.resize(job.programs().size());
   std::uint32_t launch_count = 0;
@@ -39,24 +39,28 @@ Coupling couple_batches(const Job& job, const MatchResult& match) {
   }
   DisjointSets sets(launch_count);
   std::vector<std::uint32_t> first_launch(match.gate_count, Coupling::kNone);
-  std::vector<bool> paired(match.gate_count, false);
+  std::vector<bool> settled(match.gate_count, false);  // both sides are there, or are not needed
   for (std::size_t p = 0; p < coupling.component.size(); ++p) {
-    for (std::size_t i = 0; i < coupling.component[p].size(); ++i) {
-      const GateIndex gate = match.message_gates[p][i];
+    std::size_t i = 0;
+    for (const Operation& operation : job.programs()[p].operations) {
+      if (!is_point_to_point(operation.kind)) continue;
+      const std::uint32_t launch = coupling.component[p][i];
+      const GateIndex gate = match.message_gates[p][i++];
       if (gate == kNoGate) continue;
       std::uint32_t& first = first_launch[to_size(gate)];
       if (first == Coupling::kNone) {
-        first = coupling.component[p][i];
+        first = launch;
       } else {
-        paired[to_size(gate)] = true;
-        sets.unite(first, coupling.component[p][i]);
+        settled[to_size(gate)] = true;
+        sets.unite(first, launch);
       }
+      if (trust_completion && operation.state == OpState::kCompleted) settled[to_size(gate)] = true;
     }
   }
   coupling.launches.assign(launch_count, 0);
   for (std::uint32_t launch = 0; launch < launch_count; ++launch) ++coupling.launches[sets.find(launch)];
   for (std::size_t gate = 0; gate < first_launch.size(); ++gate) {
-    if (first_launch[gate] != Coupling::kNone && !paired[gate]) ++coupling.launches[sets.find(first_launch[gate])];
+    if (first_launch[gate] != Coupling::kNone && !settled[gate]) ++coupling.launches[sets.find(first_launch[gate])];
   }
   for (std::size_t p = 0; p < coupling.component.size(); ++p) {
     for (std::size_t i = 0; i < coupling.component[p].size(); ++i) {

@@ -17,6 +17,7 @@ struct Coupling {
   static constexpr std::uint32_t kNone = 0xffffffff;
 };
 
-Coupling couple_batches(const Job& job, const MatchResult& match);
+/// `trust_completion`: a message known to have completed needs no partner.
+Coupling couple_batches(const Job& job, const MatchResult& match, bool trust_completion);
 
 }  // namespace lockstep

@@ -21,7 +21,7 @@
 //            a rooted collective wait only for the data they need
 //  blocking  the host waits for every operation, i-calls and batches too (mpi: sends wait for their receive, and every
 //            collective for all members, but nonblocking calls stay nonblocking)
-//  coupled   as lazy, but a batch completes only together with every batch it exchanges messages with
+//  coupled   as lazy, but a batch completes only together with every batch it exchanges messages with (mpi: as lazy)
 //
 // An operation known to have completed (OpState::kCompleted) never blocks. A collective whose kind, root or size differs
 // between members does not complete, unless it is known to have.

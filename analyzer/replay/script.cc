@@ -74,7 +74,7 @@ class Compiler {
  public:
   Compiler(const Job& job, const MatchResult& match, const ReplayOptions& options)
       : job_(job), match_(match), options_(options), mpi_(job.library() == Library::kMpi) {
-    if (options.model == BlockingModel::kCoupled) coupling_ = couple_batches(job, match);
+    if (options.model == BlockingModel::kCoupled && !mpi_) coupling_ = couple_batches(job, match, options.trust_completion);
   }
 
   Script run() {
@@ -91,7 +91,7 @@ class Compiler {
       const auto first = script_.missing.begin() + static_cast<std::ptrdiff_t>(to_size(communicator.first_gate));
       std::fill_n(first, communicator.positions, communicator.participants);
       // Nobody arrives for the extra one: this position cannot complete.
-      if (communicator.first_blocking) ++first[*communicator.first_blocking];
+      for (const std::uint32_t seq : communicator.blocking) ++first[seq];
     }
     if (coupling_) {
       first_component_gate_ = static_cast<std::uint32_t>(script_.missing.size());
@@ -169,7 +169,9 @@ class Compiler {
 
   /// MPI 3.1, 5.1: a member may leave a rooted collective as soon as its own part is done.
   void relax_rooted(const Operation& operation, const CommunicatorMatch& communicator, Part& part) {
-    if (!has_root(operation.kind) || communicator.first_blocking == operation.seq) return;
+    if (!has_root(operation.kind) || std::ranges::binary_search(communicator.blocking, operation.seq)) {
+      return;
+    }
     const bool is_root = operation.peer == job_.program(program_).rank;
     const bool root_sends = operation.kind == OpKind::kBroadcast || operation.kind == OpKind::kScatter ||
                             operation.kind == OpKind::kScatterV;
@@ -210,17 +212,20 @@ class Compiler {
     }
   }
 
-  /// MPI has no queues: an operation is posted where it is called, and waited for there or by a later wait.
+  /// MPI has no queues: an operation is posted where it is called, and waited for there or by a later wait. A batch is
+  /// MPI_Sendrecv and its like: all parts are posted before one is waited for.
   void compile_mpi(std::span<const Operation> operations, std::span<const Part> parts) {
+    std::vector<Part> waited;
     for (const Part& part : parts) {
       const Operation& operation = operations[part.operation];
       if (!is_immediate(operation.kind) && !operation.nonblocking()) {
-        add(host_, part.gate, part.operation, part.arrives, part.waits);
+        waited.push_back(part);
         continue;
       }
       if (part.arrives) add(host_, part.gate, part.operation, true, false);
       if (part.waits) pending_.add(operation, {part.gate, part.operation});
     }
+    if (!waited.empty()) meet(host_, waited);
   }
 
   bool host_waits_for(const Operation& operation, bool is_batch) const {
