@@ -1,0 +1,26 @@
+// One random job, and the same job with a fault that the oracle calls wrong: the trial that tests and benchmark share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "support/fault.h"
+#include "support/judge.h"
+#include "support/random_job.h"
+#include "support/sketch.h"
+
+namespace lockstep::testing {
+
+/// "" where the engine finds nothing above `unsafe` in the correct job of this seed; else what it accuses.
+std::string false_accusation(const JobSketch& correct);
+
+struct FaultedJob {
+  JobSketch job{};
+  Fault fault{};
+  std::string reason{};  ///< why the oracle calls it wrong
+};
+/// Draws faults for the correct job until the oracle calls one wrong; nothing where none of 100 draws is.
+std::optional<FaultedJob> draw_wrong_job(const JobSketch& correct, std::uint64_t seed);
+
+}  // namespace lockstep::testing
