@@ -15,7 +15,7 @@
 #include "read/job_json_writer.h"
 #include "read/load.h"
 #include "report/calls.h"
-#include "report/rank_ranges.h"
+#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -104,7 +104,11 @@ int run_show(std::span<const std::string_view> args) {
   const Result<Job> job = load_job(inputs);
   if (!job) return input_error(job.error());
   for (const std::string& warning : job->quality().warnings) print_warning(warning);
-  if (format == "job") return write_stdout(to_job_json(*job)) ? kExitConsistent : kExitInternal;
+  if (format == "job") {
+    bool written = true;
+    write_job_json(*job, [&](std::string_view piece) { written = written && write_stdout(piece); });
+    return written ? kExitConsistent : kExitInternal;
+  }
 
   const auto programs = select_programs(*job, ranks);
   if (!programs) return usage_error(kShowSubcommand, programs.error().message);

@@ -87,7 +87,7 @@ std::string Describer::communicator(CommIndex comm) const {
   const Communicator& communicator = job_.communicator(comm);
   std::vector<std::int32_t> ranks = communicator.members;
   std::ranges::sort(ranks);
-  return fmt::format("{} [{}]", communicator.name, rank_ranges(ranks));
+  return fmt::format("{} [{}]", communicator.name, rank_ranges(ranks, 40));
 }
 
 std::string Describer::arguments(const Operation& o) const {
@@ -100,7 +100,7 @@ std::string Describer::arguments(const Operation& o) const {
   if (has_reduction(o.kind) && o.redop != RedopIndex{}) text += fmt::format(" {}", job_.redop(o.redop));
   if (has_root(o.kind) && o.peer >= 0) text += fmt::format(" root {}", o.peer);
   if (const OperationExtra& extra = job_.extra(o); !extra.members.empty()) {
-    text += fmt::format(" of [{}]", rank_ranges(extra.members));
+    text += fmt::format(" of [{}]", rank_ranges(extra.members, 40));
   }
   if (o.payload != StringIndex{}) text += fmt::format(" {}", job_.text(o.payload));
   if (job_.library() == Library::kMpi && is_collective(o.kind) && o.nonblocking()) text += " (nonblocking)";

@@ -296,6 +296,8 @@ void JobJsonHandler::take_field(std::string_view value) {
     intake_.set_library(library, file_.path);
   } else if (section_name_ == "name") {
     intake_.builder().set_name(value);
+  } else if (section_name_ == "complete") {
+    if (value == "false") intake_.builder().set_incomplete();
   } else if (section_name_ == "ranks_expected") {
     if (const auto expected = rank_from_key(value)) {
       intake_.builder().set_ranks_expected(static_cast<std::size_t>(*expected));

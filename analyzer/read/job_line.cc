@@ -188,12 +188,18 @@ bool JobLineReader::read_positions(Draft& draft) {
   return readable;
 }
 
+/// A name in its escaped form, or one that only looks escaped.
+const LineGroups::Group* JobLineReader::find_group(std::string_view word) const {
+  const LineGroups::Group* group = groups_.find(unescape_word(word));
+  return group != nullptr ? group : groups_.find(word);
+}
+
 bool JobLineReader::read_collective(Draft& draft) {
   const LineGroups::Group* group = nullptr;
   const std::string_view word = draft.peek();
   if (word == "?") {
     draft.take();
-  } else if ((group = groups_.find(word)) != nullptr || (group = groups_.find(unescape_word(word))) != nullptr) {
+  } else if ((group = find_group(word)) != nullptr) {
     draft.take();
   } else if (word.empty() || looks_like_type(word)) {
     group = groups_.for_collective();
@@ -223,8 +229,7 @@ bool JobLineReader::read_message(Draft& draft) {
     unreadable(draft.text, "names no peer");
     return false;
   }
-  const LineGroups::Group* group = groups_.find(draft.peek());
-  if (group == nullptr) group = groups_.find(unescape_word(draft.peek()));
+  const LineGroups::Group* group = find_group(draft.peek());
   if (draft.peek() == "?") {
     draft.take();
     group = nullptr;
@@ -246,7 +251,7 @@ bool JobLineReader::read_completion(Draft& draft) {
   if (parse_peer(draft.peek(), peer)) {
     draft.take();
     draft.operation.peer = peer;
-    const LineGroups::Group* group = groups_.find(draft.peek());
+    const LineGroups::Group* group = find_group(draft.peek());
     if (group != nullptr) {
       draft.take();
       draft.operation.comm = group->comm;

@@ -76,6 +76,7 @@ class JobLineReader {
   void read_compute(std::string_view text);
   void read_operation(std::string_view text);
   bool read_positions(Draft& draft);
+  const LineGroups::Group* find_group(std::string_view word) const;
   bool read_collective(Draft& draft);
   bool read_message(Draft& draft);
   bool read_completion(Draft& draft);

@@ -12,7 +12,7 @@
 #include "report/columns.h"
 #include "report/operation_rows.h"
 #include "report/printable.h"
-#include "report/rank_ranges.h"
+#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {

@@ -13,7 +13,7 @@
 #include "lockstep/op_kind.h"
 #include "report/columns.h"
 #include "report/printable.h"
-#include "report/rank_ranges.h"
+#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {

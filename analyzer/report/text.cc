@@ -12,7 +12,7 @@
 #include "report/columns.h"
 #include "report/operation_rows.h"
 #include "report/printable.h"
-#include "report/rank_ranges.h"
+#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -32,8 +32,11 @@ struct Section {
   std::vector<std::size_t> ranks{};  ///< rows: how many ranks each stands for
   std::size_t ranks_omitted = 0;     ///< rows: ranks left out already by who made the report
 
+  /// One entry that does not fit goes without a word: "1 more" would take its line.
+  bool is_left_out() const { return shown == 0 && entries.size() == 1; }
   bool is_cut() const { return shown < entries.size() || ranks_omitted != 0; }
   std::size_t line_count() const {
+    if (is_left_out()) return 0;
     std::size_t lines = is_cut() && !is_prose ? 1 : 0;
     for (std::size_t i = 0; i < shown; ++i) lines += entries[i].size();
     return lines;
@@ -60,16 +63,17 @@ std::string capitals(std::string_view name) {
   return text;
 }
 
-/// Those of 0 ... expected - 1 that are not in `seen`; the first million of them, for `expected` may be
-/// hostile.
-std::vector<std::int32_t> missing_ranks(const std::vector<std::int32_t>& seen, std::size_t expected) {
-  constexpr std::size_t kMost = 1'000'000;
+/// Says which of the ranks 0 ... expected - 1 are not in `seen`.
+std::string missing_ranks_text(const std::vector<std::int32_t>& seen, std::size_t expected) {
+  std::string text = fmt::format("{} ranks expected, {} seen", expected, seen.size());
+  constexpr std::size_t kMostListed = 1'000'000;  // the number comes from the input and may be absurd
+  if (expected > kMostListed) return text;
   const std::set<std::int32_t> present(seen.begin(), seen.end());
   std::vector<std::int32_t> missing;
-  for (std::size_t rank = 0; rank < std::min(expected, kMost + seen.size()); ++rank)
-    if (!present.contains(static_cast<std::int32_t>(rank)))
-      missing.push_back(static_cast<std::int32_t>(rank));
-  return missing;
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(expected); ++rank)
+    if (!present.contains(rank)) missing.push_back(rank);
+  if (missing.empty()) return text;
+  return text + "; no record of " + named_ranks(missing, 50);
 }
 
 bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
@@ -219,9 +223,7 @@ void TextReport::add_quality() {
   add_entries("next", report_.next_evidence, 1, kEntryLines);
   std::vector<std::string> warnings;
   if (quality.ranks_expected && *quality.ranks_expected > quality.ranks_seen.size())
-    warnings.push_back(fmt::format(
-        "{} ranks expected, {} seen; no record of {}", *quality.ranks_expected, quality.ranks_seen.size(),
-        named_ranks(missing_ranks(quality.ranks_seen, *quality.ranks_expected), 50)));
+    warnings.push_back(missing_ranks_text(quality.ranks_seen, *quality.ranks_expected));
   warnings.insert(warnings.end(), quality.warnings.begin(), quality.warnings.end());
   if (!quality.complete && warnings.empty()) warnings.emplace_back("the input is not complete");
   add_entries("warning", warnings, 1, kEntryLines);
@@ -251,6 +253,7 @@ void TextReport::fit(std::size_t headline_lines) {
 }
 
 void TextReport::write_section(const Section& section, std::string& out) const {
+  if (section.is_left_out()) return;
   const std::size_t indent = section.label.empty() ? kRowIndent : kLabelWidth;
   bool first = true;
   const auto write_line = [&](std::string_view line) {

@@ -1,5 +1,5 @@
 // How sets of ranks are written.
-#include "report/rank_ranges.h"
+#include "base/rank_ranges.h"
 
 #include <numeric>
 #include <vector>
