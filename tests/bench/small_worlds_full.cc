@@ -39,7 +39,8 @@ std::size_t check(const WorldCase& c) {
   for (const Library library : {Library::kUnknown, Library::kTorch, Library::kNccl, Library::kMpi}) {
     jobs += for_each_job(world, library, [&](const JobSketch& plain) {
       for (const JobSketch& job : {plain, with_completion(plain), with_completed_rank(plain, 0)}) {
-        const std::string wrong = engine_against_oracle(build_job(job));
+        std::string wrong = engine_against_oracle(build_job(job));
+        if (wrong.empty() && job.programs == plain.programs) wrong = diagnosis_against_oracle(build_job(job));
         if (wrong.empty()) continue;
         ++failures;
         const std::string sort = std::string(library_name(library)) + " " + wrong.substr(0, wrong.find(':'));

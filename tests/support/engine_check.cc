@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "diagnose/diagnose.h"
 #include "match/match.h"
 #include "replay/replay.h"
 #include "support/oracle.h"
@@ -97,6 +98,14 @@ std::string engine_against_oracle(const Job& job) {
     }
   }
   return "";
+}
+
+std::string diagnosis_against_oracle(const Job& job) {
+  const OracleVerdict expected = ask_oracle(job);
+  const Report report = diagnose(job);
+  if (expected.wrong == (report.verdict != Verdict::kConsistent)) return "";
+  return "diagnose says " + std::string(verdict_name(report.verdict)) + ": the oracle " +
+         (expected.wrong ? "calls it wrong, " + expected.reason : "finds nothing wrong");
 }
 
 JobSketch with_completion(const JobSketch& job) {

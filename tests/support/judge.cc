@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -11,8 +12,9 @@
 namespace lockstep::testing {
 namespace {
 
-/// (communicator, message?, from, to, tag); collectives use the first two.
-using Channel = std::tuple<int, bool, std::int32_t, std::int32_t, std::uint32_t>;
+enum class Side : std::uint8_t { kCollective, kSend, kReceive };
+/// (communicator, what the rank does there, from, to, tag); collectives use the first two.
+using Channel = std::tuple<int, Side, std::int32_t, std::int32_t, std::uint32_t>;
 using Sequences = std::map<Channel, std::vector<std::string>>;
 using Ranks = std::set<std::int32_t>;
 
@@ -27,9 +29,10 @@ std::string visible(const JobSketch& job, const SketchOp& op) {
 }
 
 Channel channel_of(const SketchOp& op, std::int32_t rank, bool by_tag) {
-  if (is_collective(op.kind)) return {op.comm, false, 0, 0, 0};
+  if (is_collective(op.kind)) return {op.comm, Side::kCollective, 0, 0, 0};
   const std::uint32_t tag = by_tag ? op.tag : 0;
-  return is_send(op.kind) ? Channel{op.comm, true, rank, op.peer, tag} : Channel{op.comm, true, op.peer, rank, tag};
+  return is_send(op.kind) ? Channel{op.comm, Side::kSend, rank, op.peer, tag}
+                          : Channel{op.comm, Side::kReceive, op.peer, rank, tag};
 }
 
 bool is_matched(const SketchOp& op) { return is_collective(op.kind) || is_point_to_point(op.kind); }
@@ -44,7 +47,7 @@ Sequences sequences_of(const JobSketch& job, std::int32_t rank, bool by_tag) {
 
 /// Positions on one channel at which the change may be said to be.
 struct Place {
-  Channel channel;
+  Channel channel{};
   std::size_t low = 0;
   std::size_t high = 0;
 };
@@ -80,21 +83,21 @@ class Judge {
     const std::optional<OpKind> kind = op_kind_from_name(finding.position->op);
     const bool message = kind && is_point_to_point(*kind);
     return std::ranges::any_of(places_, [&](const Place& place) {
-      const auto& [comm, is_message, from, to, tag] = place.channel;
+      const auto& [comm, side, from, to, tag] = place.channel;
       return correct_.communicators[static_cast<std::size_t>(comm)].name == finding.communicator->name &&
-             is_message == message && finding.position->seq >= place.low && finding.position->seq <= place.high;
+             (side != Side::kCollective) == message && finding.position->seq >= place.low && finding.position->seq <= place.high;
     });
   }
 
   std::string expectation() const {
     std::string text = "ranks";
-    for (const Ranks& ranks : right_ranks_) text += " " + to_text(ranks);
+    for (const Ranks& ranks : std::set<Ranks>(right_ranks_.begin(), right_ranks_.end())) text += " " + to_text(ranks);
     if (only_order_) text += " (or others in it)";
     text += " at";
     for (const Place& place : places_) {
-      const auto& [comm, is_message, from, to, tag] = place.channel;
+      const auto& [comm, side, from, to, tag] = place.channel;
       text += " " + correct_.communicators[static_cast<std::size_t>(comm)].name;
-      if (is_message) text += " " + std::to_string(from) + "->" + std::to_string(to);
+      if (side != Side::kCollective) text += " " + std::to_string(from) + "->" + std::to_string(to);
       text += "#" + std::to_string(place.low) + ".." + std::to_string(place.high);
     }
     return text;
@@ -127,8 +130,8 @@ class Judge {
   /// Three members or more: the majority shows who is wrong. Two, or the ends of a message: both are named, unless the
   /// rank is known from elsewhere, because it is missed or surplus in several places.
   void add_right_ranks(const Channel& channel) {
-    const auto& [comm, message, from, to, tag] = channel;
-    if (message) {
+    const auto& [comm, side, from, to, tag] = channel;
+    if (side != Side::kCollective) {
       touched_.insert({from, to});
       right_ranks_.push_back({from, to});
       right_ranks_.push_back({fault_.rank});
@@ -153,7 +156,7 @@ class Judge {
       if (!is_matched(before[i])) continue;
       for (const bool by_tag : {false, true}) {
         const Channel channel = channel_of(before[i], fault_.rank, by_tag);
-        if (by_tag && !std::get<1>(channel)) continue;  // collectives have no tag
+        if (by_tag && std::get<Side>(channel) == Side::kCollective) continue;  // no tag
         const std::size_t seq = position[channel]++;
         if (i < first) continue;
         places_.push_back({channel, seq, seq});
