@@ -8,6 +8,7 @@
 #include <string>
 
 #include "diagnose/diagnose.h"
+#include "support/evidence.h"
 #include "support/random_trial.h"
 
 namespace lockstep::testing {
@@ -42,10 +43,12 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
   int harmless = 0;
   Tally all;
   std::map<std::string, Tally> by_kind;
+  Tally hung;                                // the faulted jobs that stand still, from what such a run leaves behind
+  std::map<std::string, int> hung_verdicts;
   std::map<std::string, std::string> wrong;  // by fault kind: one line each
   for (std::uint64_t seed = first; seed < first + jobs; ++seed) {
     const JobSketch correct = random_correct_job(seed);
-    if (const std::string accusation = false_accusation(correct); !accusation.empty()) {
+    if (const std::string accusation = false_accusation(correct, seed); !accusation.empty()) {
       ++accusations;
       std::printf("FALSE ACCUSATION seed %llu: %s\n", static_cast<unsigned long long>(seed), accusation.c_str());
       keep(directory, seed, "correct", correct);
@@ -59,6 +62,12 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
     const std::string kind(fault_name(faulted->fault.kind));
     all.add(judgement);
     by_kind[kind].add(judgement);
+    const JobSketch remains = as_hung(faulted->job);
+    if (remains.ends != correct.ends) {
+      const Report report = diagnose(build_job(remains));
+      hung.add(judge(correct, faulted->job, faulted->fault, report));
+      ++hung_verdicts[std::string(verdict_name(report.verdict))];
+    }
     if (judgement.flagged && judgement.ranks_right && judgement.position_right) continue;
     keep(directory, seed, "fault", faulted->job);
     wrong[kind] += "seed " + std::to_string(seed) + (judgement.flagged ? "" : " UNFLAGGED") +
@@ -71,6 +80,8 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
               static_cast<unsigned long long>(jobs), static_cast<unsigned long long>(first), accusations, harmless);
   for (const auto& [kind, tally] : by_kind) tally.print(kind.c_str());
   all.print("all");
+  hung.print("\nas hung");
+  for (const auto& [verdict, count] : hung_verdicts) std::printf("  %s: %d\n", verdict.c_str(), count);
   const bool good = accusations == 0 && all.flagged == all.faults && all.percent(all.ranks_right) >= 95 &&
                     all.percent(all.position_right) >= 95;
   return good ? 0 : 1;

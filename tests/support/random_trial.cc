@@ -2,19 +2,33 @@
 #include "support/random_trial.h"
 
 #include "diagnose/diagnose.h"
+#include "support/evidence.h"
 #include "support/oracle.h"
 
 namespace lockstep::testing {
 
-std::string false_accusation(const JobSketch& correct) {
-  const Report report = diagnose(build_job(correct));
+namespace {
+
+std::string accusation(const JobSketch& job, std::string_view form, bool has_ended) {
+  const Report report = diagnose(build_job(job));
   for (const Finding& finding : report.findings) {
-    if (finding.severity < Severity::kUnsafe) {
-      return std::string(severity_name(finding.severity)) + " " + finding.finding_class + ": " + finding.title;
-    }
+    if (finding.severity >= Severity::kUnsafe) continue;
+    return std::string(form) + ": " + std::string(severity_name(finding.severity)) + " " + finding.finding_class + ": " +
+           finding.title;
   }
-  if (report.verdict != Verdict::kConsistent) return "verdict " + std::string(verdict_name(report.verdict));
-  return "";
+  const bool open = report.verdict == Verdict::kInsufficient || report.verdict == Verdict::kOtherCause;
+  if (report.verdict == Verdict::kConsistent || (open && !has_ended)) return "";
+  return std::string(form) + ": verdict " + std::string(verdict_name(report.verdict));
+}
+
+}  // namespace
+
+std::string false_accusation(const JobSketch& correct, std::uint64_t seed) {
+  Random random(seed ^ 0x11feU);
+  std::string found = accusation(correct, "plan", true);
+  if (found.empty()) found = accusation(as_recorded(correct), "record", true);
+  if (found.empty()) found = accusation(live_snapshot(correct, random), "snapshot", false);
+  return found;
 }
 
 std::optional<FaultedJob> draw_wrong_job(const JobSketch& correct, std::uint64_t seed) {

@@ -12,8 +12,9 @@
 
 namespace lockstep::testing {
 
-/// "" where the engine finds nothing above `unsafe` in the correct job of this seed; else what it accuses.
-std::string false_accusation(const JobSketch& correct);
+/// "" where the engine finds nothing above `unsafe` in a correct job: as a plan, as the record of a finished run, and in
+/// a snapshot of a run that goes on; else what it accuses and in which of the three.
+std::string false_accusation(const JobSketch& correct, std::uint64_t seed);
 
 struct FaultedJob {
   JobSketch job{};

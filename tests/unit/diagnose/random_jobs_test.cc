@@ -23,7 +23,7 @@ TEST(RandomJobs, TheOracleFindsCorrectJobsCorrect) {
 
 TEST(RandomJobs, CorrectJobsAreNotAccused) {
   for (std::uint64_t seed = 0; seed < kJobs; ++seed) {
-    EXPECT_EQ(false_accusation(random_correct_job(seed)), "") << "seed " << seed;
+    EXPECT_EQ(false_accusation(random_correct_job(seed), seed), "") << "seed " << seed;
   }
 }
 
