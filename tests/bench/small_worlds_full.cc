@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "support/engine_check.h"
+#include "support/evidence.h"
 #include "support/small_worlds.h"
 
 namespace lockstep::testing {
@@ -38,8 +39,11 @@ std::size_t check(const WorldCase& c) {
   const auto start = std::chrono::steady_clock::now();
   for (const Library library : {Library::kUnknown, Library::kTorch, Library::kNccl, Library::kMpi}) {
     jobs += for_each_job(world, library, [&](const JobSketch& plain) {
-      for (const JobSketch& job : {plain, with_completion(plain), with_completed_rank(plain, 0)}) {
-        const std::string wrong = engine_against_oracle(build_job(job));
+      for (const JobSketch& job : {plain, as_recorded(plain), with_completed_rank(plain, 0)}) {
+        std::string wrong = engine_against_oracle(build_job(job));
+        // The third state contradicts itself where the job hangs: what to conclude from it is not the oracle's to say.
+        const bool contradicts = job.programs[0] != plain.programs[0] && &job != &plain;
+        if (wrong.empty() && !contradicts) wrong = diagnosis_against_oracle(build_job(job));
         if (wrong.empty()) continue;
         ++failures;
         const std::string sort = std::string(library_name(library)) + " " + wrong.substr(0, wrong.find(':'));

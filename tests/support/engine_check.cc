@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "diagnose/diagnose.h"
 #include "match/match.h"
 #include "replay/replay.h"
 #include "support/oracle.h"
@@ -99,30 +100,12 @@ std::string engine_against_oracle(const Job& job) {
   return "";
 }
 
-JobSketch with_completion(const JobSketch& job) {
-  const OracleRun run = run_naively(build_job(job), OracleModel::kLazy);
-  JobSketch marked = job;
-  for (std::size_t rank = 0; rank < marked.programs.size(); ++rank) {
-    std::size_t index = 0;  // in the built program, which has no brackets
-    for (SketchOp& op : marked.programs[rank]) {
-      if (op.kind == OpKind::kGroupStart || op.kind == OpKind::kGroupEnd) continue;
-      if (index < run.completed[rank].size()) {
-        if (run.completed[rank][index]) {
-          op.state = OpState::kCompleted;
-        } else if (run.issued[rank][index]) {
-          op.state = OpState::kEntered;
-        }
-      }
-      ++index;
-    }
-  }
-  return marked;
-}
-
-JobSketch with_completed_rank(const JobSketch& job, std::size_t rank) {
-  JobSketch marked = job;
-  for (SketchOp& op : marked.programs[rank]) op.state = OpState::kCompleted;
-  return marked;
+std::string diagnosis_against_oracle(const Job& job) {
+  const OracleVerdict expected = ask_oracle(job);
+  const Report report = diagnose(job);
+  if (expected.wrong == (report.verdict != Verdict::kConsistent)) return "";
+  return "diagnose says " + std::string(verdict_name(report.verdict)) + ": the oracle " +
+         (expected.wrong ? "calls it wrong, " + expected.reason : "finds nothing wrong");
 }
 
 }  // namespace lockstep::testing
