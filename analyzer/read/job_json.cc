@@ -165,10 +165,7 @@ bool JobJsonHandler::parse() {
 
 bool JobJsonHandler::parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) {
   const bool at_end = reached_ >= file_.contents.data() + file_.contents.size();
-  if (complete_) {
-    if (!second_pass_) warnings_.warn(line(), "text after the end of the JSON: ignored");
-    return false;
-  }
+  if (complete_) return false;  // text after the end: read() says so
   damage_ = at_end ? "the JSON ends before it is complete" : "this is no JSON";
   if (!second_pass_) warnings_.warn(line(), damage_ + ": what stands before it is used");
   return false;
@@ -216,7 +213,10 @@ bool JobJsonHandler::open() {
 bool JobJsonHandler::close() {
   if (depth_ == 3 && section_ == Section::kRanks) end_rank(false);
   if (--depth_ == 1) section_ = Section::kNone;
-  if (depth_ == 0) complete_ = true;
+  if (depth_ == 0) {
+    complete_ = true;
+    line();  // counted_ is now the end of the JSON
+  }
   return true;
 }
 
@@ -364,6 +364,14 @@ void JobJsonHandler::end_rank(bool cut) {
 Result<std::size_t> JobJsonHandler::read() {
   parse();
   if (unsupported_) return *unsupported_;
+  if (complete_) {
+    const std::string_view rest(counted_, static_cast<std::size_t>(file_.contents.data() + file_.contents.size() - counted_));
+    const std::size_t text = rest.find_first_not_of(" \t\r\n");
+    if (text != std::string_view::npos) {
+      reached_ = rest.data() + text;
+      warnings_.warn(line(), "text after the end of the JSON: ignored");
+    }
+  }
   if (ranks_deferred_) {
     define_groups();
     second_pass_ = true;
