@@ -9,7 +9,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "read/job_line.h"
 #include "read/json_outline.h"
@@ -313,16 +312,6 @@ void JobJsonHandler::take_place(std::string_view value) {
   if (field_ == "device") place.device = value;
   if (field_ == "pid") std::from_chars(value.data(), value.data() + value.size(), place.pid);
   if (field_ == "local_rank") place.local_rank = rank_from_key(value);
-}
-
-/// `members` without repetitions; true: there were some.
-bool drop_repeated(std::vector<std::int32_t>& members) {
-  std::vector<std::int32_t> sorted = members;
-  std::ranges::sort(sorted);
-  if (std::ranges::adjacent_find(sorted) == sorted.end()) return false;
-  std::set<std::int32_t> seen;
-  std::erase_if(members, [&seen](std::int32_t member) { return !seen.insert(member).second; });
-  return true;
 }
 
 void JobJsonHandler::define_groups() {
