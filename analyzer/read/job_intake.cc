@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace lockstep {
@@ -37,6 +38,15 @@ std::string members_text(std::span<const std::int32_t> members) {
   }
   if (text.size() <= kLongestMembersText) return text;
   return fmt::format("{}..{}({},{:016x})", members.front(), members.back(), members.size(), hash_members(members));
+}
+
+bool drop_repeated(std::vector<std::int32_t>& members) {
+  std::vector<std::int32_t> sorted = members;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) == sorted.end()) return false;
+  std::set<std::int32_t> seen;
+  std::erase_if(members, [&seen](std::int32_t member) { return !seen.insert(member).second; });
+  return true;
 }
 
 std::string excerpt(std::string_view text) {

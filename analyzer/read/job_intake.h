@@ -23,6 +23,9 @@ struct EvidenceFile {
 /// Equal lists give equal text, so it serves as an identity.
 std::string members_text(std::span<const std::int32_t> members);
 
+/// Leaves the first of each rank in `members`; true: some came twice.
+bool drop_repeated(std::vector<std::int32_t>& members);
+
 /// Collects the programs and communicators of one Job from any number of files. Not for use from two threads.
 class JobIntake {
  public:

@@ -9,7 +9,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "read/job_line.h"
 #include "read/json_outline.h"
@@ -165,10 +164,7 @@ bool JobJsonHandler::parse() {
 
 bool JobJsonHandler::parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) {
   const bool at_end = reached_ >= file_.contents.data() + file_.contents.size();
-  if (complete_) {
-    if (!second_pass_) warnings_.warn(line(), "text after the end of the JSON: ignored");
-    return false;
-  }
+  if (complete_) return false;  // text after the end: read() says so
   damage_ = at_end ? "the JSON ends before it is complete" : "this is no JSON";
   if (!second_pass_) warnings_.warn(line(), damage_ + ": what stands before it is used");
   return false;
@@ -216,7 +212,10 @@ bool JobJsonHandler::open() {
 bool JobJsonHandler::close() {
   if (depth_ == 3 && section_ == Section::kRanks) end_rank(false);
   if (--depth_ == 1) section_ = Section::kNone;
-  if (depth_ == 0) complete_ = true;
+  if (depth_ == 0) {
+    complete_ = true;
+    line();  // counted_ is now the end of the JSON
+  }
   return true;
 }
 
@@ -315,16 +314,6 @@ void JobJsonHandler::take_place(std::string_view value) {
   if (field_ == "local_rank") place.local_rank = rank_from_key(value);
 }
 
-/// `members` without repetitions; true: there were some.
-bool drop_repeated(std::vector<std::int32_t>& members) {
-  std::vector<std::int32_t> sorted = members;
-  std::ranges::sort(sorted);
-  if (std::ranges::adjacent_find(sorted) == sorted.end()) return false;
-  std::set<std::int32_t> seen;
-  std::erase_if(members, [&seen](std::int32_t member) { return !seen.insert(member).second; });
-  return true;
-}
-
 void JobJsonHandler::define_groups() {
   for (GroupEntry& group : groups_) {
     if (drop_repeated(group.members)) {
@@ -364,6 +353,14 @@ void JobJsonHandler::end_rank(bool cut) {
 Result<std::size_t> JobJsonHandler::read() {
   parse();
   if (unsupported_) return *unsupported_;
+  if (complete_) {
+    const std::string_view rest(counted_, static_cast<std::size_t>(file_.contents.data() + file_.contents.size() - counted_));
+    const std::size_t text = rest.find_first_not_of(" \t\r\n");
+    if (text != std::string_view::npos) {
+      reached_ = rest.data() + text;
+      warnings_.warn(line(), "text after the end of the JSON: ignored");
+    }
+  }
   if (ranks_deferred_) {
     define_groups();
     second_pass_ = true;

@@ -221,7 +221,7 @@ void write_job_json(const Job& job, const std::function<void(std::string_view)>&
   JobWriter(job, write).write();
 }
 
-std::string job_json_text(const Job& job) {
+std::string to_job_json(const Job& job) {
   std::string text;
   write_job_json(job, [&text](std::string_view piece) { text += piece; });
   return text;

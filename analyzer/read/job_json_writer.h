@@ -19,6 +19,6 @@ namespace lockstep {
 void write_job_json(const Job& job, const std::function<void(std::string_view)>& write);
 
 /// The same as one string, for small Jobs.
-std::string job_json_text(const Job& job);
+std::string to_job_json(const Job& job);
 
 }  // namespace lockstep

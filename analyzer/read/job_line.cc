@@ -21,8 +21,12 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-/// Cuts at the characters of `separators`; outside [...] only, or everywhere where the brackets do not close.
-std::vector<std::string_view> split(std::string_view text, std::string_view separators, bool see_brackets) {
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool is_semicolon(char c) { return c == ';'; }
+
+/// Cuts where `is_separator`; outside [...] only, or everywhere where the brackets do not close.
+template <bool (*is_separator)(char)>
+std::vector<std::string_view> split(std::string_view text, bool see_brackets = true) {
   std::vector<std::string_view> parts;
   std::size_t depth = 0;
   std::size_t start = 0;
@@ -30,19 +34,19 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
     if (i < text.size()) {
       if (text[i] == '[') ++depth;
       if (text[i] == ']' && depth > 0) --depth;
-      if (separators.find(text[i]) == std::string_view::npos || (see_brackets && depth > 0)) continue;
+      if (!is_separator(text[i]) || (see_brackets && depth > 0)) continue;
     }
     if (const std::string_view part = trim(text.substr(start, i - start)); !part.empty()) parts.push_back(part);
     start = i + 1;
   }
-  return see_brackets && depth > 0 ? split(text, separators, false) : parts;
+  return see_brackets && depth > 0 ? split<is_separator>(text, false) : parts;
 }
 
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find_first_of(kSpace)); }
 
 }  // namespace
 
-std::vector<std::string_view> split_words(std::string_view text) { return split(text, kSpace, true); }
+std::vector<std::string_view> split_words(std::string_view text) { return split<is_space>(text); }
 
 void JobLineReader::begin(std::int32_t rank, SourceIndex source) {
   program_ = Program{.rank = rank, .end = {EndKind::kExited, 0}, .source = source};
@@ -73,7 +77,7 @@ void JobLineReader::unreadable(std::string_view text, std::string_view why) {
 void JobLineReader::read_foreign(std::uint32_t line) {
   line_ = line;
   ++index_;
-  unreadable("entry", "a line is a text");
+  if (!is_after_exit()) unreadable("entry", "a line is a text");
 }
 
 void JobLineReader::read(std::string_view text, std::uint32_t line) {
@@ -81,12 +85,15 @@ void JobLineReader::read(std::string_view text, std::uint32_t line) {
   ++index_;
   text = trim(text);
   if (text.empty() || text.front() == '#') return;
-  if (exited_) {
-    if (!warned_after_exit_) warn("lines after exit are never reached: ignored");
+  if (!is_after_exit()) read_marker_or_operation(text);
+}
+
+bool JobLineReader::is_after_exit() {
+  if (exited_ && !warned_after_exit_) {
     warned_after_exit_ = true;
-    return;
+    warn("lines after exit are never reached: ignored");
   }
-  read_marker_or_operation(text);
+  return exited_;
 }
 
 void JobLineReader::read_marker_or_operation(std::string_view text) {
@@ -116,7 +123,7 @@ void JobLineReader::read_batch(std::string_view text) {
   const std::string_view inside = text.substr(6, text.size() - 7);
   // A batch inside a group is launched with the group.
   if (open_groups_ == 0) launch_ = ++launches_;
-  for (const std::string_view part : split(inside, ";", true)) {
+  for (const std::string_view part : split<is_semicolon>(inside)) {
     if (part.starts_with("batch[")) {
       unreadable(part, "a batch inside a batch");
     } else {

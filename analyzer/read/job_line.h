@@ -70,6 +70,7 @@ class JobLineReader {
 
  private:
   struct Draft;
+  bool is_after_exit();
   void read_marker_or_operation(std::string_view text);
   void read_batch(std::string_view text);
   void read_exit(std::string_view rest);

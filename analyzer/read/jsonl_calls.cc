@@ -211,6 +211,8 @@ void JsonlCallsReader::add_creation(RankState& state, const JsonlRecord& record,
     warnings_.warn(line_, "ranks is no list of ranks: left out");
   }
   intake_.add_to_world(members_);
+  const std::vector<std::int32_t> passed = members_;
+  if (drop_repeated(members_)) warnings_.warn(line_, "a rank is listed twice: used once");
   std::vector<std::int32_t> sorted = members_;
   std::ranges::sort(sorted);
   const std::string members = sorted.empty() ? "world" : members_text(sorted);
@@ -219,7 +221,7 @@ void JsonlCallsReader::add_creation(RankState& state, const JsonlRecord& record,
   const CommIndex made = builder.communicator(fmt::format("[{}]#{}", members, number), label, members_);
   state.labels.insert_or_assign(label, LabelEntry{made, std::string(record.ranks)});
   const OperationExtra& shared = builder.extra_of(operation);
-  operation.extra = builder.extra({.members = members_, .label = shared.label, .native_name = shared.native_name});
+  operation.extra = builder.extra({.members = passed, .label = shared.label, .native_name = shared.native_name});
 }
 
 CommIndex JsonlCallsReader::communicator_of(RankState& state, const JsonlRecord& record) {
@@ -229,6 +231,7 @@ CommIndex JsonlCallsReader::communicator_of(RankState& state, const JsonlRecord&
     return known->second.comm;
   }
   const bool has_members = !record.ranks.empty() && parser_.parse_ranks(record.ranks, members_) && !members_.empty();
+  if (has_members && drop_repeated(members_)) warnings_.warn(line_, "a rank is listed twice: used once");
   if (known != state.labels.end()) {
     if (!has_members) return known->second.comm;
     const auto& before = intake_.builder().communicator(known->second.comm).members;

@@ -205,7 +205,11 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-using KindTable = std::unordered_map<std::string, NamedKind>;
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+};
+using KindTable = std::unordered_map<std::string, NamedKind, TextHash, std::equal_to<>>;
 
 KindTable make_kind_table() {
   KindTable table;
@@ -246,7 +250,7 @@ constexpr std::size_t kLongestName = 64;
 std::optional<NamedKind> kind_from_native_name(std::string_view name) {
   static const KindTable table = make_kind_table();
   if (name.size() > kLongestName) return std::nullopt;
-  if (const auto at = table.find(std::string(name)); at != table.end()) return at->second;
+  if (const auto at = table.find(name); at != table.end()) return at->second;
   std::string folded = lower(name);
   if (folded.starts_with("pmpi_")) folded.erase(0, 1);
   if (folded.starts_with("pnccl")) return kind_from_native_name(name.substr(1));
