@@ -8,11 +8,11 @@
 #include <map>
 #include <vector>
 
+#include "base/rank_ranges.h"
 #include "lockstep/op_kind.h"
 #include "report/columns.h"
 #include "report/operation_rows.h"
 #include "report/printable.h"
-#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {

@@ -43,6 +43,12 @@ std::string_view fitting_part(std::string_view word, std::size_t width) {
 
 }  // namespace
 
+std::size_t flexible_room(std::span<const Cells> rows, std::size_t max_width, std::size_t flexible) {
+  std::vector<std::size_t> widths = column_widths(rows);
+  if (flexible < widths.size()) widths[flexible] = 0;
+  return max_width - std::min(max_width, line_width(widths) + kGap);
+}
+
 std::vector<std::string> align_columns(std::span<const Cells> rows, std::size_t max_width,
                                        std::size_t flexible) {
   std::vector<std::size_t> widths = column_widths(rows);

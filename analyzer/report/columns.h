@@ -18,6 +18,9 @@ using Cells = std::vector<std::string>;
 std::vector<std::string> align_columns(std::span<const Cells> rows, std::size_t max_width,
                                        std::size_t flexible);
 
+/// Columns that align_columns leaves for column `flexible` before it has to cut.
+std::size_t flexible_room(std::span<const Cells> rows, std::size_t max_width, std::size_t flexible);
+
 /// Lines of at most `width` (>= 1) columns, broken at spaces; a word that is longer is broken anywhere. Never
 /// empty.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);

@@ -10,10 +10,10 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/rank_ranges.h"
 #include "lockstep/op_kind.h"
 #include "report/columns.h"
 #include "report/printable.h"
-#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -72,12 +72,24 @@ std::string members_text(const Row& row) {
 std::string waits_text(const Row& row) {
   if (!row.is_wait) return "";
   if (!row.why.empty()) return printable(row.why);
-  if (row.waits_for.empty()) return "waits for nobody";
+  if (row.waits_for.empty()) return "";  // it stands in a call that its partners do not match
   std::vector<std::int32_t> others;
   std::ranges::set_difference(row.waits_for, row.ranks, std::back_inserter(others));
   const std::string_view verb = row.ranks.size() == 1 ? "waits for " : "wait for ";
   if (others.empty()) return row.ranks.size() == 1 ? "waits for itself" : "wait for each other";
   return fmt::format("{}{}", verb, named_ranks(others, kWaitsWidth - verb.size()));
+}
+
+// The fullest form of a call site that fits; the innermost function and its caller go last.
+std::string fitting_site_text(const OperationView& operation, std::size_t room) {
+  std::string text = site_text(operation.site, operation.label);
+  if (display_width(text) <= room || operation.site.empty()) return text;
+  text = site_text(operation.site, "");
+  if (display_width(text) <= room || operation.site.size() == 1) return text;
+  std::vector<Frame> functions = operation.site;
+  functions[0].file.clear();
+  text = site_text(functions, "");
+  return display_width(text) <= room ? text : site_text({operation.site[0]}, "");
 }
 
 std::vector<Row> all_rows(const Finding& finding, ListNumbers& numbers) {
@@ -198,7 +210,16 @@ std::vector<OperationRow> operation_rows(const Finding& finding, std::size_t wid
                      with_arguments ? arguments_text(operation) : "",
                      site_text(operation.site, operation.label), waits_text(row)});
   }
+  const std::size_t room = flexible_room(table, width, kSiteColumn);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    table[i][kSiteColumn] = fitting_site_text(*rows[i].operation, room);
   std::vector<std::string> lines = align_columns(table, width, kSiteColumn);
+  std::size_t rank_width = 0;
+  // A rank that stands in no call has nothing for the columns between: what is known of it follows at once.
+  for (const Cells& cells : table) rank_width = std::max(rank_width, display_width(cells[0]));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].operation->op.empty())
+      lines[i] = cut_to_width(fmt::format("{:<{}}  {}", table[i][0], rank_width, waits_text(rows[i])), width);
   std::vector<OperationRow> result;
   for (std::size_t i = 0; i < rows.size(); ++i) result.push_back({std::move(lines[i]), rows[i].ranks.size()});
   return result;

@@ -21,10 +21,9 @@ struct OperationRow {
 };
 
 /// Rows of at most `width` columns: who stands where and waits for whom (`wait_for`), then the sides of the
-/// disagreement
-/// (`operations`) that those rows do not show yet. Ranks with the same call, waiting for the same ranks,
-/// share a row; where that leaves more than a few rows, ranks in the same call of like-named communicators do
-/// too.
+/// disagreement (`operations`) that those rows do not show yet. Ranks with the same call, waiting for the
+/// same ranks, share a row; where that leaves more than a few rows, ranks in the same call of like-named
+/// communicators do too.
 std::vector<OperationRow> operation_rows(const Finding& finding, std::size_t width);
 
 }  // namespace lockstep

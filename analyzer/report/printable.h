@@ -8,9 +8,8 @@
 namespace lockstep {
 
 /// `text` with everything escaped that could move the cursor, hide or reorder what a terminal shows: C0 and
-/// DEL ("\x1b",
-/// "\n", "\t"), C1 and invisible or direction-changing code points ("\u202e"), bytes that are no UTF-8
-/// ("\xff"). The rest is left as it is, a backslash too. The result is one line of valid UTF-8.
+/// DEL ("\x1b", "\n", "\t"), C1 and invisible or direction-changing code points ("\u202e"), bytes that are no
+/// UTF-8 ("\xff"). The rest is left as it is, a backslash too. The result is one line of valid UTF-8.
 std::string printable(std::string_view text);
 
 /// Columns that valid UTF-8 takes on a terminal; East Asian wide characters take two.

@@ -9,10 +9,10 @@
 #include <map>
 #include <set>
 
+#include "base/rank_ranges.h"
 #include "report/columns.h"
 #include "report/operation_rows.h"
 #include "report/printable.h"
-#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -190,7 +190,7 @@ void TextReport::add_finding(const Finding& finding) {
   std::vector<std::string> places;
   for (const Evidence& evidence : finding.evidence)
     places.push_back(evidence.line == 0 ? evidence.file : fmt::format("{}:{}", evidence.file, evidence.line));
-  if (!places.empty()) add_entries("seen in", {fmt::format("{}", fmt::join(places, ", "))}, 0, 1);
+  if (!places.empty()) add_entries("seen in", {fmt::format("{}", fmt::join(places, ", "))}, 0, kEntryLines);
 }
 
 void TextReport::add_places() {

@@ -41,7 +41,7 @@ TEST(ReportText, NamesOneOutlierAmongThousands) {
   const auto lines = lines_of(report_text(large_imbalance_report()));
   EXPECT_LE(lines.size(), 24U);
   EXPECT_EQ(lines[0], "IMBALANCE  rank 7 exited before all_reduce #12 on world, 4095 ranks wait for it");
-  EXPECT_EQ(lines[1], "  rank 7                                                                  exited with status 0");
+  EXPECT_EQ(lines[1], "  rank 7            exited with status 0");
   EXPECT_EQ(lines[2], "  ranks 0-6,8-4095  all_reduce  #12 on world  [0-4095]  step train.py:88  wait for rank 7");
 }
 
