@@ -103,6 +103,7 @@ SketchOp EventWriter::for_member(const SketchOp& collective, std::int32_t rank) 
     op.count = std::to_string(op.counts.empty() ? random_.below(std::uint64_t{100}) : op.counts[place]);
   }
   if (job_.library == Library::kNccl) op.stream = random_stream();
+  if (random_.chance(3)) op.function = random_function();  // members may call from different lines
   return op;
 }
 
@@ -138,6 +139,16 @@ void EventWriter::group_over(const std::vector<int>& comms) {
       const SketchOp what = random_collective(comm);
       for (const std::int32_t rank : members(comm)) parts[rank].push_back(for_member(what, rank));
     }
+  }
+  if (members(comms.front()).size() > 1 && random_.chance(40)) {
+    const Edge edge = random_edge(comms.front());
+    SketchOp what = random_message(comms.front());
+    what.kind = kSend;
+    what.peer = edge.to;
+    parts[edge.from].push_back(what);
+    what.kind = kRecv;
+    what.peer = edge.from;
+    parts[edge.to].push_back(what);
   }
   for (auto& [rank, ops] : parts) {
     const std::uint32_t launch = next_launch(rank);

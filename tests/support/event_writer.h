@@ -23,7 +23,7 @@ class EventWriter {
 
   /// Any legal form of passing messages between members of `comm` (at least two).
   void messages(int comm);
-  /// NCCL: one bracketed group per rank with calls on several communicators.
+  /// NCCL: one bracketed group per rank with calls on several communicators, perhaps with a message among them.
   void group_over(const std::vector<int>& comms);
 
   /// Waits for some of the handles that are still out on `rank`, or for all.

@@ -33,9 +33,9 @@ class Injector {
   std::optional<Fault> inject() {
     fault_.kind = static_cast<FaultKind>(random_.below(kFaultKinds));
     fault_.rank = random_.below(static_cast<std::int32_t>(job_.programs.size()));
-    const std::vector<std::size_t> matched = matched_calls();
-    if (matched.empty()) return std::nullopt;
-    index_ = random_.pick(matched);
+    const std::vector<std::size_t> candidates = candidate_calls();
+    if (candidates.empty()) return std::nullopt;
+    index_ = random_.pick(candidates);
     describe_target();
     return apply() ? std::optional(fault_) : std::nullopt;
   }
@@ -47,12 +47,35 @@ class Injector {
     return job_.communicators[static_cast<std::size_t>(comm)].members;
   }
 
-  std::vector<std::size_t> matched_calls() {
+  /// Calls of the rank that have what the fault changes.
+  std::vector<std::size_t> candidate_calls() {
     std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < program().size(); ++i) {
-      if (is_matched(program()[i])) indices.push_back(i);
+      if (is_matched(program()[i]) && has_what_changes(program()[i])) indices.push_back(i);
     }
     return indices;
+  }
+
+  bool has_what_changes(const SketchOp& op) const {
+    switch (fault_.kind) {
+      case kRoot:
+        return has_root(op.kind);
+      case kPeer:
+        return is_point_to_point(op.kind);
+      case kDatatype:
+        return !op.datatype.empty();
+      case kCount:
+        return !op.count.empty() && !has_free_count(op.kind);
+      case kReduction:
+        return !op.redop.empty();
+      case kSkip:
+      case kExtra:
+      case kSwap:
+      case kCommunicator:
+      case kEarlyExit:
+        return true;
+    }
+    return true;
   }
 
   void describe_target() {
@@ -75,9 +98,8 @@ class Injector {
       case kSwap:
         return swap_calls();
       case kRoot:
-        return has_root(target().kind) && change_partner();
       case kPeer:
-        return fault_.message && change_partner();
+        return change_partner();
       case kDatatype:
         return change_text(target().datatype, {"f32", "bf16", "f64", "i64", "u8"});
       case kCount:
@@ -93,7 +115,6 @@ class Injector {
   }
 
   bool change_text(std::string& text, const std::vector<std::string>& choices) {
-    if (text.empty()) return false;
     const std::string before = text;
     while (text == before) text = random_.pick(choices);
     note_change();

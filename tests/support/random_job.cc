@@ -35,8 +35,10 @@ class JobGenerator {
     int events = random_.between(2, options_.max_events);
     if (job_.programs.size() > 16) events = std::min(events, 20);
     const bool ranks_end_early = random_.chance(40);
+    const int loop_at = random_.chance(30) ? random_.below(events) : -1;
     for (int i = 0; i < events; ++i) {
       if (ranks_end_early && random_.chance(10)) end_some_ranks();
+      if (i == loop_at) loop();
       if (!one_event()) break;
       let_ranks_wait();
     }
@@ -158,8 +160,24 @@ class JobGenerator {
     return result;
   }
 
+  /// A training loop: the same few events again and again.
+  void loop() {
+    in_loop_ = true;
+    const std::uint64_t body = random_.next();
+    const int events = random_.between(1, 4);
+    const int rounds = random_.between(2, 5);
+    const Random after = random_;
+    for (int round = 0; round < rounds; ++round) {
+      random_ = Random(body);
+      for (int i = 0; i < events; ++i) one_event();
+    }
+    random_ = after;
+    in_loop_ = false;
+    let_ranks_wait();
+  }
+
   bool one_event() {
-    if (!creations_.empty() && random_.chance(25)) {
+    if (!in_loop_ && !creations_.empty() && random_.chance(25)) {
       create(random_.below(creations_.size()));
       return true;
     }
@@ -235,6 +253,7 @@ class JobGenerator {
   std::vector<bool> alive_;
   std::vector<bool> usable_;
   std::vector<Creation> creations_;
+  bool in_loop_ = false;
 };
 
 }  // namespace

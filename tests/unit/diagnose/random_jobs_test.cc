@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.h"
+#include "support/engine_check.h"
+#include "support/evidence.h"
 #include "support/oracle.h"
 #include "support/random_trial.h"
 
@@ -18,6 +20,17 @@ TEST(RandomJobs, TheOracleFindsCorrectJobsCorrect) {
     for (const OracleModel model : {OracleModel::kLazy, OracleModel::kEager, OracleModel::kBlocking}) {
       EXPECT_FALSE(verdict.stuck(model)) << "seed " << seed;
     }
+  }
+}
+
+TEST(RandomJobs, MatchAndReplayAgreeWithTheOracle) {
+  for (std::uint64_t seed = 0; seed < kJobs; ++seed) {
+    const JobSketch correct = random_correct_job(seed);
+    EXPECT_EQ(engine_against_oracle(build_job(correct)), "") << "seed " << seed;
+    const auto faulted = draw_wrong_job(correct, seed);
+    if (!faulted) continue;
+    EXPECT_EQ(engine_against_oracle(build_job(faulted->job)), "") << "seed " << seed << ", " << faulted->fault.what;
+    EXPECT_EQ(engine_against_oracle(build_job(as_hung(faulted->job))), "") << "seed " << seed << ", " << faulted->fault.what;
   }
 }
 
