@@ -155,13 +155,11 @@ class Diagnosis {
   void add_absences() {
     for (const Cause& cause : causes_) {
       if (cause.kind == CauseKind::kCycle || cause.kind == CauseKind::kUnequalCalls) continue;
-      const bool told = std::ranges::any_of(drafts_, [&](const Draft& draft) {
-        return draft.stalls && std::ranges::any_of(draft.finding.wait_for, [&](const WaitFor& wait) {
-                 return std::ranges::binary_search(cause.ranks, wait.rank);
-               });
+      // What a rank lacks that ended and left a whole record is a difference, and told as one.
+      const bool told = cause.kind == CauseKind::kEnded && std::ranges::all_of(cause.ranks, [&](std::int32_t rank) {
+        return job_.program_of_rank(rank) != kNoProgram;
       });
-      if (told && cause.kind == CauseKind::kEnded) continue;
-      drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+      if (!told) drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
     }
   }
 
