@@ -91,6 +91,8 @@ class Matcher {
         fingerprint ^= fingerprint >> 31;
       } else if (is_point_to_point(operation.kind)) {
         read_message(index, program, i);
+      } else if (operation.kind == OpKind::kProbe) {
+        read_probe(index, program, i);
       } else if (op_class(operation.kind) == OpClass::kOpaque) {
         ++result_.opaque_calls;
       }
@@ -106,15 +108,12 @@ class Matcher {
     }
   }
 
-  void read_message(ProgramIndex index, const Program& program, std::uint32_t i) {
-    const Operation& operation = program.operations[i];
-    auto& places = message_places_[to_size(index)];
-    if (operation.comm == kNoComm || operation.peer < 0 || operation.tag == kAnyTag) {
-      ++result_.undecided_messages;
-      places.emplace_back();
-      return;
-    }
-    const bool sends = is_send(operation.kind);
+  static bool has_wildcard(const Operation& operation) {
+    return operation.comm == kNoComm || operation.peer < 0 || operation.tag == kAnyTag;
+  }
+
+  /// Index of the channel of a message between the program's rank and the operation's peer.
+  std::uint32_t channel_of(const Program& program, const Operation& operation, bool sends) {
     const ChannelKey key{.comm = operation.comm,
                          .sender = sends ? program.rank : operation.peer,
                          .receiver = sends ? operation.peer : program.rank,
@@ -125,10 +124,33 @@ class Matcher {
       result_.channels.push_back(
           {.comm = key.comm, .sender = key.sender, .receiver = key.receiver, .tag = key.tag});
     }
-    ChannelMatch& channel = result_.channels[at->second];
-    auto& side = sends ? channel.sends : channel.receives;
-    places.push_back({at->second, static_cast<std::uint32_t>(side.size())});
+    return at->second;
+  }
+
+  void read_message(ProgramIndex index, const Program& program, std::uint32_t i) {
+    const Operation& operation = program.operations[i];
+    auto& places = message_places_[to_size(index)];
+    if (has_wildcard(operation)) {
+      ++result_.undecided_messages;
+      places.emplace_back();
+      return;
+    }
+    const bool sends = is_send(operation.kind);
+    const std::uint32_t channel = channel_of(program, operation, sends);
+    auto& side = sends ? result_.channels[channel].sends : result_.channels[channel].receives;
+    places.push_back({channel, static_cast<std::uint32_t>(side.size())});
     side.push_back(i);
+  }
+
+  void read_probe(ProgramIndex index, const Program& program, std::uint32_t i) {
+    const Operation& operation = program.operations[i];
+    if (has_wildcard(operation)) {
+      ++result_.undecided_messages;
+      return;
+    }
+    const std::uint32_t channel = channel_of(program, operation, false);
+    result_.probes.push_back({.program = index, .operation = i, .sender = operation.peer});
+    probe_places_.push_back({channel, static_cast<std::uint32_t>(result_.channels[channel].receives.size())});
   }
 
   void add_silent_members(CommIndex comm) {
@@ -178,6 +200,12 @@ class Matcher {
       }
       message_places_[p] = {};
     }
+    for (std::size_t i = 0; i < probe_places_.size(); ++i) {
+      const ChannelMatch& channel = result_.channels[probe_places_[i].channel];
+      if (probe_places_[i].seq >= channel.sends.size()) continue;
+      result_.probes[i].gate =
+          GateIndex{static_cast<std::uint32_t>(to_size(channel.first_gate) + probe_places_[i].seq)};
+    }
   }
 
   void resolve_differences() {
@@ -217,6 +245,7 @@ class Matcher {
   std::vector<CommIndex> touched_;
   std::unordered_map<ChannelKey, std::uint32_t, ChannelKeyHash> channel_index_;
   std::vector<std::vector<MessagePlace>> message_places_;  // by program, in program order
+  std::vector<MessagePlace> probe_places_;                 // by MatchResult::probes
 };
 
 }  // namespace
