@@ -112,12 +112,15 @@ class Matcher {
     return operation.comm == kNoComm || operation.peer < 0 || operation.tag == kAnyTag;
   }
 
-  /// Index of the channel of a message between the program's rank and the operation's peer.
-  std::uint32_t channel_of(const Program& program, const Operation& operation, bool sends) {
-    const ChannelKey key{.comm = operation.comm,
-                         .sender = sends ? program.rank : operation.peer,
-                         .receiver = sends ? operation.peer : program.rank,
-                         .tag = job_.library() == Library::kNccl ? kNoTag : operation.tag};
+  /// Of a message between the program's rank and the operation's peer.
+  ChannelKey channel_key(const Program& program, const Operation& operation, bool sends) const {
+    return {.comm = operation.comm,
+            .sender = sends ? program.rank : operation.peer,
+            .receiver = sends ? operation.peer : program.rank,
+            .tag = job_.library() == Library::kNccl ? kNoTag : operation.tag};
+  }
+
+  std::uint32_t channel_of(const ChannelKey& key) {
     const auto [at, added] =
         channel_index_.try_emplace(key, static_cast<std::uint32_t>(result_.channels.size()));
     if (added) {
@@ -136,7 +139,7 @@ class Matcher {
       return;
     }
     const bool sends = is_send(operation.kind);
-    const std::uint32_t channel = channel_of(program, operation, sends);
+    const std::uint32_t channel = channel_of(channel_key(program, operation, sends));
     auto& side = sends ? result_.channels[channel].sends : result_.channels[channel].receives;
     places.push_back({channel, static_cast<std::uint32_t>(side.size())});
     side.push_back(i);
@@ -148,9 +151,11 @@ class Matcher {
       ++result_.undecided_messages;
       return;
     }
-    const std::uint32_t channel = channel_of(program, operation, false);
+    const ChannelKey key = channel_key(program, operation, false);
+    const auto channel = channel_index_.find(key);
+    const std::size_t taken = channel == channel_index_.end() ? 0 : result_.channels[channel->second].receives.size();
     result_.probes.push_back({.program = index, .operation = i, .sender = operation.peer});
-    probe_places_.push_back({channel, static_cast<std::uint32_t>(result_.channels[channel].receives.size())});
+    probe_places_.emplace_back(key, static_cast<std::uint32_t>(taken));
   }
 
   void add_silent_members(CommIndex comm) {
@@ -201,10 +206,11 @@ class Matcher {
       message_places_[p] = {};
     }
     for (std::size_t i = 0; i < probe_places_.size(); ++i) {
-      const ChannelMatch& channel = result_.channels[probe_places_[i].channel];
-      if (probe_places_[i].seq >= channel.sends.size()) continue;
+      const auto& [key, seq] = probe_places_[i];
+      const auto at = channel_index_.find(key);
+      if (at == channel_index_.end() || seq >= result_.channels[at->second].sends.size()) continue;
       result_.probes[i].gate =
-          GateIndex{static_cast<std::uint32_t>(to_size(channel.first_gate) + probe_places_[i].seq)};
+          GateIndex{static_cast<std::uint32_t>(to_size(result_.channels[at->second].first_gate) + seq)};
     }
   }
 
@@ -245,7 +251,8 @@ class Matcher {
   std::vector<CommIndex> touched_;
   std::unordered_map<ChannelKey, std::uint32_t, ChannelKeyHash> channel_index_;
   std::vector<std::vector<MessagePlace>> message_places_;  // by program, in program order
-  std::vector<MessagePlace> probe_places_;                 // by MatchResult::probes
+  // By MatchResult::probes: channel, and how many messages of it were taken before.
+  std::vector<std::pair<ChannelKey, std::uint32_t>> probe_places_;
 };
 
 }  // namespace
