@@ -287,7 +287,7 @@ void describe_imbalance(const Describer& describe, const CommunicatorDifference&
       one ? "s" : "", calls_of(sides.other_calls->size()), ranks_text(others), others.size() == 1 ? "s" : "",
       calls_of(sides.reference_calls->size()), missing ? "missing is" : "surplus is", describe.arguments(operation),
       fmt::format("#{}", missing ? first.reference : first.other), describe.from_site(operation), imbalance.reason);
-  if (missing && end.kind == EndKind::kExited && first.other == sides.other_calls->size()) {
+  if (missing && end.kind == EndKind::kExited && end.status > 0 && first.other == sides.other_calls->size()) {
     finding.explanation += fmt::format("; {} exited with status {}", ranks_text(std::span(deviating).first(1)), end.status);
   }
   finding.fix = fix_of_imbalance(imbalance.finding_class);

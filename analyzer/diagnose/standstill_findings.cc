@@ -32,6 +32,7 @@ bool contains(const std::vector<std::int32_t>& sorted, std::int32_t rank) {
 std::string end_text(const ProgramEnd& end) {
   switch (end.kind) {
     case EndKind::kExited:
+      if (end.status == ProgramEnd::kStatusUnknown) return "makes no further call";
       return fmt::format("exited with status {}", end.status);
     case EndKind::kKilled:
       return fmt::format("was killed by signal {}", end.status);

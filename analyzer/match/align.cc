@@ -67,6 +67,8 @@ std::vector<Edit> align_window(const AlignInput& reference, const AlignInput& ot
   std::vector<Edit> edits;
   std::size_t row = end_row;
   std::size_t column = end_column;
+  std::size_t pairs = 0;        // equal calls behind the place where the walk stands
+  std::size_t pairs_after = 0;  // behind the first edit
   while (row > 0 || column > 0) {
     const Step step = steps[row * columns + column];
     const Edit at{.reference = static_cast<std::uint32_t>(row - (step == Step::kExtra ? 0 : 1)),
@@ -75,9 +77,11 @@ std::vector<Edit> align_window(const AlignInput& reference, const AlignInput& ot
       case Step::kPair:
         --row;
         --column;
-        if (reference.tokens[row].signature != other.tokens[column].signature) {
-          edits.push_back({EditKind::kSubstituted, at.reference, at.other});
+        if (reference.tokens[row].signature == other.tokens[column].signature) {
+          ++pairs;
+          continue;
         }
+        edits.push_back({EditKind::kSubstituted, at.reference, at.other});
         break;
       case Step::kMissing:
         --row;
@@ -88,8 +92,16 @@ std::vector<Edit> align_window(const AlignInput& reference, const AlignInput& ot
         edits.push_back({EditKind::kExtra, at.reference, at.other});
         break;
     }
+    pairs_after = pairs;
   }
   std::ranges::reverse(edits);
+  // A call left out shows in calls that pair again behind it. Where none does before the records end, what is known is that
+  // two calls at one place differ.
+  const bool open = reference.open_end || other.open_end;
+  if (!edits.empty() && open && pairs_after == 0 && edits.front().reference < reference.tokens.size() &&
+      edits.front().other < other.tokens.size()) {
+    edits = {{EditKind::kSubstituted, edits.front().reference, edits.front().other}};
+  }
   return edits;
 }
 

@@ -19,7 +19,7 @@ std::optional<ProgramEnd> parse_end(std::string_view text) {
   if (text == "unknown") return ProgramEnd{};
   const bool exited = text.starts_with("exited");
   if (!exited && !text.starts_with("killed")) return std::nullopt;
-  ProgramEnd end{exited ? EndKind::kExited : EndKind::kKilled, exited ? 0 : 9};
+  ProgramEnd end{exited ? EndKind::kExited : EndKind::kKilled, exited ? ProgramEnd::kStatusUnknown : 9};
   text.remove_prefix(6);
   if (text.empty()) return end;
   const auto [last, error] = std::from_chars(text.data() + 1, text.data() + text.size(), end.status);
@@ -32,7 +32,7 @@ std::string job_json_end(const ProgramEnd& end) {
     case EndKind::kUnknown:
       return "unknown";
     case EndKind::kExited:
-      return fmt::format("exited {}", end.status);
+      return end.status == ProgramEnd::kStatusUnknown ? "exited" : fmt::format("exited {}", end.status);
     case EndKind::kKilled:
       return fmt::format("killed {}", end.status);
     case EndKind::kRunning:

@@ -260,7 +260,8 @@ CommIndex JsonlCallsReader::communicator_without_creation(const JsonlRecord& rec
                                         members_);
 }
 
-/// Innermost frame first, as the record has them; the single frame of `site` where there is no stack.
+/// Innermost frame first, as the record has them; the single frame of `site` where there is no stack. `site` is the first
+/// frame that is no wrapper of the call: those inside it say nothing.
 SiteIndex JsonlCallsReader::site_of(const JsonlRecord& record) {
   const std::string_view text = record.stack.size() > 2 ? record.stack : record.site;
   if (text.empty()) return SiteIndex{};
@@ -268,8 +269,10 @@ SiteIndex JsonlCallsReader::site_of(const JsonlRecord& record) {
   CallSite site;
   if (record.stack.size() > 2 && parser_.parse_strings(record.stack, frames_)) {
     constexpr std::size_t kMostFrames = 64;
-    for (std::size_t i = 0; i < std::min(frames_.size(), kMostFrames); ++i) {
-      site.frames.push_back(parse_colon_frame(frames_[i]));
+    const auto named = std::ranges::find(frames_, record.site);
+    for (auto frame = named == frames_.end() ? frames_.begin() : named; frame != frames_.end(); ++frame) {
+      if (site.frames.size() == kMostFrames) break;
+      site.frames.push_back(parse_colon_frame(*frame));
     }
   } else if (!record.site.empty()) {
     site.frames.push_back(parse_colon_frame(record.site));
@@ -281,7 +284,7 @@ void JsonlCallsReader::finish(RankState& state) {
   if (last_bad_line_ > state.last_line) state.program.tail_missing = true;
   if (state.program.tail_missing) intake_.builder().set_incomplete();
   const bool ended = state.all_returned && !state.program.tail_missing;
-  state.program.end = ended ? ProgramEnd{EndKind::kExited, 0} : ProgramEnd{};
+  state.program.end = ended ? ProgramEnd{EndKind::kExited, ProgramEnd::kStatusUnknown} : ProgramEnd{};
   intake_.add_program(std::move(state.program));
 }
 

@@ -125,6 +125,7 @@ std::string end_text(const ProgramEnd& end) {
     case EndKind::kUnknown:
       return "end not known";
     case EndKind::kExited:
+      if (end.status == ProgramEnd::kStatusUnknown) return "no further call";
       return fmt::format("exited with status {}", end.status);
     case EndKind::kKilled:
       return fmt::format("killed by signal {}", end.status);

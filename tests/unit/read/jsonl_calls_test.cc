@@ -47,7 +47,7 @@ TEST(JsonlCalls, ReadsARecord) {
 TEST(JsonlCalls, EndsAProgramWhoseCallsAllReturned) {
   const auto job = read_text(record(0, 1, "all_reduce", kWorldCall) + record(1, 1, "all_reduce", kWorldCall, false));
   ASSERT_TRUE(job);
-  EXPECT_EQ(program_of(*job, 0).end, (ProgramEnd{EndKind::kExited, 0}));
+  EXPECT_EQ(program_of(*job, 0).end, (ProgramEnd{EndKind::kExited, ProgramEnd::kStatusUnknown}));
   EXPECT_EQ(program_of(*job, 0).operations.at(0).state, OpState::kCompleted);
   EXPECT_EQ(program_of(*job, 1).end.kind, EndKind::kUnknown);
 }
