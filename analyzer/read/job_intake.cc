@@ -151,14 +151,26 @@ CommIndex JobIntake::world() {
 
 void JobIntake::add_to_world(std::span<const std::int32_t> ranks) {
   world_ranks_.insert(world_ranks_.end(), ranks.begin(), ranks.end());
+  // Every rank of a large job lists the same groups again.
+  constexpr std::size_t kSlack = std::size_t{1} << 16;
+  if (world_ranks_.size() > 2 * compacted_ + kSlack) compact_world();
+}
+
+void JobIntake::compact_world() {
+  std::ranges::sort(world_ranks_);
+  world_ranks_.erase(std::unique(world_ranks_.begin(), world_ranks_.end()), world_ranks_.end());
+  compacted_ = world_ranks_.size();
+}
+
+void JobIntake::set_ranks_expected(std::size_t ranks) {
+  builder_.set_ranks_expected(ranks);
+  expected_stated_ = true;
 }
 
 Job JobIntake::finish() && {
-  if (world_used_ && !builder_.communicator(world()).members_known) {
-    std::ranges::sort(world_ranks_);
-    world_ranks_.erase(std::unique(world_ranks_.begin(), world_ranks_.end()), world_ranks_.end());
-    builder_.set_members(world(), world_ranks_);
-  }
+  compact_world();
+  if (!expected_stated_) builder_.set_ranks_expected(world_ranks_.size());
+  if (world_used_ && !builder_.communicator(world()).members_known) builder_.set_members(world(), world_ranks_);
   return std::move(builder_).build();
 }
 

@@ -43,7 +43,10 @@ class JobIntake {
   /// The communicator of all ranks, for sources that use it without listing it. Its members are the ranks given to
   /// add_to_world(), unless a source lists them; known at finish().
   CommIndex world();
+  /// Ranks that the job is known to have, by their records or as members; their number is what the report expects unless
+  /// a source states it.
   void add_to_world(std::span<const std::int32_t> ranks);
+  void set_ranks_expected(std::size_t ranks);
   static constexpr std::string_view kWorldName = "WORLD";
 
   /// The first source that knows the library decides; another answer is a warning.
@@ -62,7 +65,11 @@ class JobIntake {
   JobBuilder builder_;
   std::map<std::pair<StringIndex, StringIndex>, std::uint32_t> shared_extras_;
   std::vector<std::int32_t> world_ranks_;
+  void compact_world();
+
+  std::size_t compacted_ = 0;  // world_ranks_ up to here are sorted and different
   bool world_used_ = false;
+  bool expected_stated_ = false;
   std::size_t program_count_ = 0;
 };
 

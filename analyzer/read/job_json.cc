@@ -249,7 +249,7 @@ void JobJsonHandler::take_field(std::string_view value) {
     if (value == "false") intake_.builder().set_incomplete();
   } else if (section_name_ == "ranks_expected") {
     if (const auto expected = rank_from_key(value)) {
-      intake_.builder().set_ranks_expected(static_cast<std::size_t>(*expected));
+      intake_.set_ranks_expected(static_cast<std::size_t>(*expected));
     }
   } else if (section_ != Section::kOther) {
     warnings_.warn(line(), fmt::format("{} is an object: ignored", excerpt(section_name_)));

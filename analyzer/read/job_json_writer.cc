@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -30,7 +31,8 @@ class JobWriter {
     text_ = "{\"schema\": \"lockstep-job/1\"";
     if (job_.library() != Library::kUnknown) field("library", json_string(library_name(job_.library())));
     if (!job_.name().empty()) field("name", json_string(job_.name()));
-    if (job_.quality().ranks_expected) field("ranks_expected", std::to_string(*job_.quality().ranks_expected));
+    const auto& expected = job_.quality().ranks_expected;
+    if (expected && *expected != count_ranks()) field("ranks_expected", std::to_string(*expected));
     if (!job_.quality().complete) field("complete", "false");
     write_groups();
     write_ranks();
@@ -44,6 +46,17 @@ class JobWriter {
  private:
   void field(std::string_view name, std::string_view value) {
     fmt::format_to(std::back_inserter(text_), ",\n \"{}\": {}", name, value);
+  }
+
+  /// Those that groups and programs show.
+  std::size_t count_ranks() const {
+    std::vector<std::int32_t> ranks;
+    for (const Program& program : job_.programs()) ranks.push_back(program.rank);
+    for (const Communicator& communicator : job_.communicators()) {
+      if (communicator.members_known) ranks.insert(ranks.end(), communicator.members.begin(), communicator.members.end());
+    }
+    std::ranges::sort(ranks);
+    return static_cast<std::size_t>(std::unique(ranks.begin(), ranks.end()) - ranks.begin());
   }
 
   /// An object with an entry per line.

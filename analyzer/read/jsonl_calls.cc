@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "read/job_line.h"
 #include "read/json_outline.h"
@@ -69,6 +70,7 @@ class JsonlCallsReader {
   std::map<std::int32_t, RankState> states_;
   RankState* last_state_ = nullptr;
   TextMap<SiteIndex> sites_;              // by the JSON text of the stack
+  std::unordered_set<std::uint64_t> checked_peers_;  // communicator and peer
   std::vector<std::int32_t> members_;     // of the record being read
   std::vector<std::string> frames_;
 };
@@ -194,9 +196,9 @@ std::int32_t JsonlCallsReader::peer_of(const JsonlRecord& record, const Operatio
   }
   const auto peer = static_cast<std::int32_t>(*value);
   const Communicator& comm = intake_.builder().communicator(operation.comm);
-  // Looked for from both ends of a list that is nearly always sorted; a large irregular group costs a search.
-  if (comm.members_known && (peer < comm.members.front() || peer > comm.members.back()) &&
-      std::ranges::find(comm.members, peer) == comm.members.end()) {
+  // Each pair is looked for once: the members of a large group are no set.
+  const std::uint64_t pair = (static_cast<std::uint64_t>(operation.comm) << 32) | static_cast<std::uint32_t>(peer);
+  if (comm.members_known && checked_peers_.insert(pair).second && !std::ranges::count(comm.members, peer)) {
     warnings_.warn(line_, fmt::format("rank {} is no member of {}", peer, excerpt(comm.name)));
   }
   return peer;
@@ -251,7 +253,7 @@ CommIndex JsonlCallsReader::communicator_without_creation(const JsonlRecord& rec
   if (!has_members) members_.clear();
   if (record.group.empty() || is_world_name(record.group)) {
     if (!has_members) return intake_.world();
-    intake_.builder().set_ranks_expected(members_.size());
+    intake_.add_to_world(members_);
     return intake_.communicator(JobIntake::kWorldName, JobIntake::kWorldName, members_,
                                 fmt::format("{}:{}", file_.path, line_));
   }
@@ -297,7 +299,8 @@ bool looks_like_jsonl_calls(std::string_view head) {
     const std::size_t end = head.find('\n');
     const std::vector<OutlineKey> keys = outline_keys(head.substr(0, end));
     const auto has = [&keys](std::string_view name) { return std::ranges::find(keys, name, &OutlineKey::name) != keys.end(); };
-    if (has("rank") && has("op")) return true;
+    // A line that goes on past the head may have its "op" after a very long list.
+    if (has("rank") && (has("op") || end == std::string_view::npos)) return true;
     head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
   }
   return false;

@@ -15,6 +15,7 @@ TEST(JobJson, ReadsTheWholeForm) {
   EXPECT_EQ(all_warnings(*job), "");
   EXPECT_TRUE(job->quality().complete);
   EXPECT_EQ(job->library(), Library::kNccl);
+  EXPECT_EQ(job->quality().ranks_expected, 3U) << "0 and 1 with lines, 3 as a member";
   ASSERT_EQ(job->programs().size(), 2U);
   EXPECT_EQ(job->programs()[0].rank, 0);
   EXPECT_EQ(job->programs()[0].operations.size(), 2U);

@@ -116,6 +116,7 @@ TEST(JobJsonWriter, KeepsGroupsOfOneNameApart) {
   const CommIndex c = builder.communicator("", "", left);
   builder.program(0).operations = {{.comm = a, .kind = OpKind::kBarrier}, {.comm = c, .kind = OpKind::kBarrier}};
   builder.program(1).operations = {{.comm = b, .kind = OpKind::kBarrier}};
+  builder.set_ranks_expected(2);
   expect_round_trip(std::move(builder).build());
 }
 
@@ -136,6 +137,7 @@ TEST(JobJsonWriter, ReadsBackOddTexts) {
   }
   builder.program(0).operations.push_back({.count = Count::symbol(builder.intern("12")), .comm = comm, .kind = OpKind::kAllReduce});
   builder.program(0).end = {EndKind::kExited, 0};
+  builder.set_ranks_expected(1);
   expect_round_trip(std::move(builder).build());
 }
 

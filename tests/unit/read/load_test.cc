@@ -80,8 +80,8 @@ TEST(LoadJobDamage, NothingReadable) {
   const auto job = load({dir.write("a", ""), dir.path() + "/absent", dir.write("b", "PK\x03\x04")});
   ASSERT_FALSE(job);
   EXPECT_EQ(job.error().code, ErrorCode::kUnreadable);
-  for (const char* part : {"/a: empty; ", "/absent: No such file or directory; ", "/b: a zip archive"}) {
-    EXPECT_TRUE(job.error().message.find(part) != std::string::npos || part[1] == 'a') << job.error().message;
+  for (const char* part : {"/a: empty", "/absent: No such file or directory", "/b: a zip archive"}) {
+    EXPECT_NE(job.error().message.find(dir.path() + part), std::string::npos) << job.error().message;
   }
   EXPECT_EQ(job.error().message.find('\n'), std::string::npos);
 }
