@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/rank_ranges.h"
@@ -43,12 +44,12 @@ class Diagnosis {
       : job_(job), match_(match(job)), describe_(job, match_), models_(distinct_models(job)) {}
 
   Report run() {
-    differences_ = find_differences(job_, match_);
     standstill_ = replay(job_, match_, {.model = models_.front()});
     causes_ = find_causes(job_, standstill_);
-    add_cycles();
     add_deviations();
     add_messages();
+    join_differences(drafts_);
+    add_cycles();
     add_absences();
     add_outsiders();
     if (drafts_.empty()) add_model_findings();
@@ -75,18 +76,22 @@ class Diagnosis {
 
   void add_cycles() {
     std::vector<std::string> names;
+    std::vector<Draft> cycles;
     for (const Cause& cause : causes_) {
       if (cause.kind != CauseKind::kCycle) continue;
       if (names.empty()) names = models_that_stall();
-      Finding finding = cycle_finding(describe_, standstill_, cause, differences_);
-      finding.models = names;
+      Draft draft{.finding = cycle_finding(describe_, standstill_, cause), .stalls = true};
+      draft.finding.models = names;
+      std::vector<CommIndex> communicators;
       for (const std::size_t s : cause.stuck) {
         if (standstill_.stuck[s].gate == kNoGate) continue;
-        const CommIndex comm = owner_of(match_, standstill_.stuck[s].gate).comm;
-        if (comm != kNoComm) explained_.insert(comm);
+        const GateOwner owner = owner_of(match_, standstill_.stuck[s].gate);
+        communicators.push_back(owner.comm != kNoComm ? owner.comm : match_.channels[owner.channel].comm);
       }
-      drafts_.push_back({.finding = std::move(finding), .stalls = true});
+      adopt_difference(draft, communicators, cause.ranks, drafts_);
+      cycles.push_back(std::move(draft));
     }
+    std::ranges::move(cycles, std::back_inserter(drafts_));
   }
 
   /// The cause whose ranks stand at, or are missed at, a call of the communicator.
@@ -101,8 +106,7 @@ class Diagnosis {
   }
 
   void add_deviations() {
-    for (const CommunicatorDifference& difference : differences_) {
-      if (explained_.contains(difference.comm)) continue;
+    for (const CommunicatorDifference& difference : find_differences(job_, match_)) {
       const Cause* cause = cause_on(difference.comm);
       for (const Deviation& deviation : difference.deviations) {
         Draft draft{.finding = deviation_finding(describe_, difference, deviation),
@@ -112,7 +116,6 @@ class Diagnosis {
         measure(difference, deviation, draft);
         drafts_.push_back(std::move(draft));
       }
-      explained_.insert(difference.comm);
     }
   }
 
@@ -136,45 +139,31 @@ class Diagnosis {
   }
 
   void add_messages() {
-    for (Finding& finding : message_findings(describe_)) {
-      Draft draft{.finding = std::move(finding)};
-      const bool lacks = draft.finding.finding_class == "message_unmatched";
-      draft.at_end = lacks;
+    for (Draft& draft : message_drafts(describe_)) {
       for (const Cause& cause : causes_) {
         const bool concerns = std::ranges::any_of(draft.finding.divergent_ranks, [&](std::int32_t rank) {
           return std::ranges::binary_search(cause.ranks, rank);
         });
-        // In a cycle of messages the order is the finding; a message left over is its consequence.
-        if (lacks && concerns && cause.kind == CauseKind::kCycle) draft.finding.severity = Severity::kNote;
-        if (concerns && draft.finding.wait_for.empty() && cause.kind != CauseKind::kUnequalCalls) {
-          add_wait_for(describe_, standstill_, cause, draft.finding);
-          draft.stalls = true;
-        }
+        if (!concerns || !draft.finding.wait_for.empty() || cause.kind == CauseKind::kUnequalCalls) continue;
+        add_wait_for(describe_, standstill_, cause, draft.finding);
+        draft.stalls = true;
       }
-      const std::int32_t rank = draft.finding.operations.front().rank;
-      draft.first_call = first_call_of(rank, draft.finding.operations.front());
-      if (draft.finding.severity != Severity::kNote) drafts_.push_back(std::move(draft));
+      drafts_.push_back(std::move(draft));
     }
-  }
-
-  std::uint32_t first_call_of(std::int32_t rank, const OperationView& view) const {
-    const auto& operations = job_.program(job_.program_of_rank(rank)).operations;
-    const auto at = std::ranges::find_if(operations, [&](const Operation& o) {
-      return o.line == view.line && op_name(o.kind) == view.op;
-    });
-    return static_cast<std::uint32_t>(at - operations.begin());
   }
 
   void add_absences() {
     for (const Cause& cause : causes_) {
       if (cause.kind == CauseKind::kCycle || cause.kind == CauseKind::kUnequalCalls) continue;
-      const bool told = std::ranges::any_of(drafts_, [&](const Draft& draft) {
-        return draft.stalls && std::ranges::any_of(draft.finding.wait_for, [&](const WaitFor& wait) {
-                 return std::ranges::binary_search(cause.ranks, wait.rank);
-               });
-      });
-      if (told && cause.kind == CauseKind::kEnded) continue;
-      drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+      // What a rank lacks that ended and left a whole record is a difference, and told as one.
+      const bool compared = std::ranges::all_of(cause.ranks, [&](std::int32_t rank) {
+                              return job_.program_of_rank(rank) != kNoProgram;
+                            }) &&
+                            std::ranges::any_of(cause.stuck, [&](std::size_t s) {
+                              return standstill_.stuck[s].gate != kNoGate;  // a probe has nothing to compare with
+                            });
+      const bool told = cause.kind == CauseKind::kEnded && compared;
+      if (!told) drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
     }
   }
 
@@ -218,7 +207,7 @@ class Diagnosis {
     for (const Cause& cause : find_causes(job_, stalled)) {
       if (cause.kind != CauseKind::kCycle) continue;
       if (options.model == BlockingModel::kCoupled && !couples_batches(stalled, cause)) continue;
-      Finding finding = cycle_finding(describe_, stalled, cause, {});
+      Finding finding = cycle_finding(describe_, stalled, cause);
       finding.severity = severity;
       finding.models = {std::string(blocking_model_name(options.model))};
       if (options.model == BlockingModel::kCoupled) {
@@ -432,11 +421,9 @@ class Diagnosis {
   const MatchResult match_;
   const Describer describe_;
   const std::vector<BlockingModel> models_;
-  std::vector<CommunicatorDifference> differences_;
   ReplayResult standstill_;
   std::vector<Cause> causes_;
   std::vector<Draft> drafts_;
-  std::set<CommIndex> explained_;
 };
 
 }  // namespace

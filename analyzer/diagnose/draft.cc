@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 #include "base/rank_ranges.h"
 
@@ -75,6 +76,42 @@ void join_ends(std::vector<Draft>& drafts) {
   }
 }
 
+/// A send too many to one rank and a receive too many on another, by one rank: it talks to the wrong one.
+void join_wrong_peers(std::vector<Draft>& drafts) {
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    for (std::size_t j = 0; j < drafts.size(); ++j) {
+      if (i == j || !drafts[i].message || !drafts[j].message) continue;
+      Draft& waits = drafts[i];
+      const Draft::Message& a = *drafts[i].message;
+      const Draft::Message& b = *drafts[j].message;
+      if (!a.unmatched || !b.unmatched || a.send_left == b.send_left) continue;
+      // Seen from the rank that waits for nothing: its partner made the call, to somebody else.
+      const bool wrong_send = !a.send_left && a.sender == b.sender && a.receiver != b.receiver;
+      const bool wrong_receive = a.send_left && a.receiver == b.receiver && a.sender != b.sender;
+      if (!wrong_send && !wrong_receive) continue;
+      const std::int32_t rank = wrong_send ? a.sender : a.receiver;
+      Finding& finding = waits.finding;
+      finding.title = wrong_send ? fmt::format("rank {} sends to rank {} what rank {} waits for", rank, b.receiver, a.receiver)
+                                 : fmt::format("rank {} receives from rank {} what rank {} sends", rank, b.sender, a.sender);
+      finding.explanation += "; " + drafts[j].finding.explanation;
+      finding.fix = fmt::format("check how rank {} computes its peer at this call", rank);
+      finding.divergent_ranks = {rank};
+      finding.divergent_meaning = DivergentMeaning::kMinority;
+      waits.stalls = waits.stalls || drafts[j].stalls;
+      waits.at_end = false;
+      drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(j));
+      if (j < i) --i;
+      j = drafts.size();
+    }
+  }
+}
+
+void sort_drafts(std::vector<Draft>& drafts) {
+  std::ranges::stable_sort(drafts, {}, [](const Draft& draft) {
+    return std::tuple(draft.finding.severity, draft.is_effect, !draft.stalls, draft.first_call);
+  });
+}
+
 bool are_alike(const Finding& a, const Finding& b) {
   if (a.verdict != Verdict::kDeadlock || b.verdict != Verdict::kDeadlock || a.severity != b.severity) return false;
   if (a.finding_class != b.finding_class || !a.position || !b.position) return false;
@@ -127,12 +164,52 @@ void join_alike_cycles(std::vector<Draft>& drafts) {
 
 }  // namespace
 
-std::vector<Finding> merge_drafts(std::vector<Draft> drafts) {
-  std::ranges::stable_sort(drafts, {}, [](const Draft& draft) {
-    return std::tuple(draft.finding.severity, !draft.stalls, draft.first_call);
-  });
+void join_differences(std::vector<Draft>& drafts) {
+  sort_drafts(drafts);
   join_wrong_communicators(drafts);
+  join_wrong_peers(drafts);
   join_ends(drafts);
+}
+
+void adopt_difference(Draft& cycle, const std::vector<CommIndex>& cycle_communicators,
+                      const std::vector<std::int32_t>& cycle_ranks, std::vector<Draft>& differences) {
+  const auto brings_about = [&](const Draft& difference) {
+    return difference.finding.severity <= Severity::kContractViolation &&
+           std::ranges::find(cycle_communicators, difference.comm) != cycle_communicators.end() &&
+           !intersection(difference.finding.divergent_ranks, cycle_ranks).empty();
+  };
+  const auto root = std::ranges::find_if(differences, brings_about);
+  if (root == differences.end()) {
+    cycle.is_effect = std::ranges::any_of(differences, [&](const Draft& difference) {
+      return difference.finding.severity <= Severity::kContractViolation;
+    });
+    return;
+  }
+  Finding& finding = cycle.finding;
+  Finding& from = root->finding;
+  finding.finding_class = std::move(from.finding_class);
+  finding.explanation = from.title + "; " + from.explanation;
+  finding.fix = std::move(from.fix);
+  finding.communicator = std::move(from.communicator);
+  finding.position = std::move(from.position);
+  finding.divergent_ranks = std::move(from.divergent_ranks);
+  finding.divergent_meaning = from.divergent_meaning;
+  finding.operations = std::move(from.operations);
+  std::vector<CallCounts> counts = std::move(from.counts);
+  for (CallCounts& own : finding.counts) {
+    const bool known = std::ranges::any_of(counts, [&](const CallCounts& count) {
+      return count.communicator == own.communicator && count.members == own.members && count.call_site == own.call_site;
+    });
+    if (!known) counts.push_back(std::move(own));
+  }
+  finding.counts = std::move(counts);
+  finding.evidence.insert(finding.evidence.begin(), from.evidence.begin(), from.evidence.end());
+  cycle.first_call = root->first_call;
+  differences.erase(root);
+}
+
+std::vector<Finding> merge_drafts(std::vector<Draft> drafts) {
+  sort_drafts(drafts);
   join_alike_cycles(drafts);
   std::vector<Finding> findings;
   for (Draft& draft : drafts) findings.push_back(std::move(draft.finding));

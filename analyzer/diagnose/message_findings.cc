@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/rank_ranges.h"
 #include "diagnose/difference.h"
@@ -84,21 +83,26 @@ bool lack_is_proven(const Job& job, const ChannelMatch& channel) {
 
 }  // namespace
 
-std::vector<Finding> message_findings(const Describer& describe) {
-  std::vector<Finding> findings;
-  std::set<std::pair<std::int32_t, std::int32_t>> told;
-  const auto is_new = [&](const ChannelMatch& channel) {
-    return told.emplace(std::min(channel.sender, channel.receiver), std::max(channel.sender, channel.receiver)).second;
-  };
+std::vector<Draft> message_drafts(const Describer& describe) {
+  std::vector<Draft> drafts;
   for (const ChannelMatch& channel : describe.match().channels) {
-    if (channel.first_difference && is_new(channel)) {
-      findings.push_back(pair_finding(describe, channel, *channel.first_difference));
+    Draft draft{.comm = channel.comm, .message = Draft::Message{channel.sender, channel.receiver}};
+    if (channel.first_difference) {
+      draft.first_call = channel.sends[*channel.first_difference];
+      draft.finding = pair_finding(describe, channel, *channel.first_difference);
+    } else if (lack_is_proven(describe.job(), channel)) {
+      draft.message->unmatched = true;
+      draft.message->send_left = channel.sends.size() > channel.receives.size();
+      const std::size_t seq = std::min(channel.sends.size(), channel.receives.size());
+      draft.first_call = draft.message->send_left ? channel.sends[seq] : channel.receives[seq];
+      draft.at_end = true;
+      draft.finding = unmatched_finding(describe, channel);
+    } else {
+      continue;
     }
+    drafts.push_back(std::move(draft));
   }
-  for (const ChannelMatch& channel : describe.match().channels) {
-    if (lack_is_proven(describe.job(), channel) && is_new(channel)) findings.push_back(unmatched_finding(describe, channel));
-  }
-  return findings;
+  return drafts;
 }
 
 }  // namespace lockstep

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "diagnose/describe.h"
-#include "diagnose/finding.h"
+#include "diagnose/draft.h"
 
 namespace lockstep {
 
-/// One finding per pair of ranks at most, its earliest. A missing partner is claimed only where the rank that lacks it has
+/// One per channel at most, its earliest. A missing partner is claimed only where the rank that lacks it has
 /// ended and its record is whole.
-std::vector<Finding> message_findings(const Describer& describe);
+std::vector<Draft> message_drafts(const Describer& describe);
 
 }  // namespace lockstep

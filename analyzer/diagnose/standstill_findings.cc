@@ -207,58 +207,35 @@ void add_wait_for(const Describer& describe, const ReplayResult& replay, const C
   }
 }
 
-Finding cycle_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause,
-                      std::span<const CommunicatorDifference> differences) {
+Finding cycle_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause) {
   const CycleReader reader(describe, replay, cause);
   Finding finding{.verdict = Verdict::kDeadlock, .severity = Severity::kCertain};
   finding.title = cause.ranks.size() == 1 ? fmt::format("{} waits for itself", ranks_text(cause.ranks))
                                           : fmt::format("{} wait for each other", ranks_text(cause.ranks));
   const std::vector<CycleCall> never = reader.calls_never_made();
-  const CycleCall* telling = nullptr;
-  // A difference between whole records is proof; between records that end where they hang it takes a sign.
-  for (const CycleCall& call : never) {
-    const Operation& operation = describe.operation(call.caller, call.operation);
-    const auto difference = std::ranges::find(differences, operation.comm, &CommunicatorDifference::comm);
-    if (!is_collective(operation.kind) || difference == differences.end()) continue;
-    const Finding deviation = deviation_finding(describe, *difference, difference->deviations.front());
-    finding.finding_class = deviation.finding_class;
-    finding.explanation = deviation.explanation;
-    finding.fix = deviation.fix;
-    finding.counts = deviation.counts;
-    finding.communicator = deviation.communicator;
-    finding.position = deviation.position;
-    finding.divergent_ranks = deviation.divergent_ranks;
-    finding.divergent_meaning = deviation.divergent_meaning;
-    finding.evidence = deviation.evidence;
-    break;
-  }
-  if (finding.finding_class.empty()) telling = most_telling(describe, never);
+  const CycleCall* telling = most_telling(describe, never);
   if (telling != nullptr) {
     explain_count_difference(describe, {telling->caller, telling->absentee, telling->operation}, finding);
-  } else if (finding.finding_class.empty()) {
+  } else {
     explain_order(describe, reader, replay, cause, !never.empty(), finding);
   }
-  if (!finding.position) {
-    // The rendezvous at which most ranks of the cycle stand: the call that the others did not make.
-    const BlockedOperation* shown = telling != nullptr ? nullptr : reader.blocked_at(cause.stuck.front());
-    if (telling == nullptr) {
-      const auto parties = reader.parties();
-      for (const std::size_t s : cause.stuck) {
-        const BlockedOperation* blocked = reader.blocked_at(s);
-        if (blocked != nullptr && !parties.empty() && contains(parties.front(), describe.job().program(blocked->program).rank)) {
-          shown = blocked;
-          break;
-        }
-      }
+  // Without a telling call, the rendezvous at which most ranks of the cycle stand: the call that the others did not make.
+  const BlockedOperation* shown = reader.blocked_at(cause.stuck.front());
+  const auto parties = reader.parties();
+  for (const std::size_t s : cause.stuck) {
+    const BlockedOperation* blocked = reader.blocked_at(s);
+    if (blocked != nullptr && !parties.empty() && contains(parties.front(), describe.job().program(blocked->program).rank)) {
+      shown = blocked;
+      break;
     }
-    const ProgramIndex program = telling != nullptr ? telling->caller : shown->program;
-    const std::uint32_t operation = telling != nullptr ? telling->operation : shown->operation;
-    finding.position = describe.position(program, operation);
-    if (describe.operation(program, operation).comm != kNoComm) {
-      finding.communicator = describe.communicator_view(describe.operation(program, operation).comm);
-    }
-    set_divergent_party(reader, cause, finding);
   }
+  const ProgramIndex program = telling != nullptr ? telling->caller : shown->program;
+  const std::uint32_t operation = telling != nullptr ? telling->operation : shown->operation;
+  finding.position = describe.position(program, operation);
+  if (describe.operation(program, operation).comm != kNoComm) {
+    finding.communicator = describe.communicator_view(describe.operation(program, operation).comm);
+  }
+  set_divergent_party(reader, cause, finding);
   // Counts of the other communicators of the cycle, where they differ among its ranks.
   std::set<CommIndex> told;
   for (const std::size_t s : cause.stuck) {

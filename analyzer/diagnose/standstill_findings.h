@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,9 @@ namespace lockstep {
 /// The ranks of a cause and its victims with what each waits for: causes first, victims up to a limit.
 void add_wait_for(const Describer& describe, const ReplayResult& replay, const Cause& cause, Finding& finding);
 
-/// A wait-for cycle. Where it is the effect of a count or argument difference on one of its communicators
-/// (`differences`), the class names that; else it is an order between communicators or messages.
-Finding cycle_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause,
-                      std::span<const CommunicatorDifference> differences);
+/// A wait-for cycle: an order between communicators or messages, or, where records end at the hang and there is a sign for
+/// it, a number of calls that differs. (Differences between whole records are proof; see adopt_difference.)
+Finding cycle_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause);
 
 /// A rank that others wait for and that is in no call: it ended, was killed, stands elsewhere, or left no whole record.
 Finding absence_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause);
