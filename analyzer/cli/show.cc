@@ -4,10 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/rank_ranges.h"
 #include "cli/arguments.h"
 #include "cli/nearest.h"
 #include "cli/output.h"
@@ -15,7 +18,6 @@
 #include "read/job_json_writer.h"
 #include "read/load.h"
 #include "report/calls.h"
-#include "base/rank_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -95,7 +97,10 @@ int run_show(std::span<const std::string_view> args) {
   app.add_option("--rank", ranks, "rank, or range of ranks (0-6), whose calls to show; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--comm", communicator_name, "only the calls on this communicator (name or id)");
-  app.add_option("--last", filter.last, "only the last N calls of each rank");
+  app.add_option("--last", filter.last, "only the last N calls of each rank")
+      ->check([](const std::string& text) {  // CLI11 would wrap "-1" around
+        return text.starts_with('-') ? "a number of calls is wanted, not " + text : std::string();
+      });
   app.add_option("--format", format, "text, or job: the whole input as Job JSON, to edit and check again")
       ->check(CLI::IsMember({"text", "job"}))
       ->capture_default_str();

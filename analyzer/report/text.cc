@@ -1,9 +1,10 @@
-// The report as text: builds sections, then drops what matters least until they fit one screen.
+// The report as text: what is said, in which order, and what gives way first where the screen is short.
 #include "report/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <functional>
 #include <map>
@@ -13,47 +14,19 @@
 #include "report/columns.h"
 #include "report/operation_rows.h"
 #include "report/printable.h"
+#include "report/sections.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kLabelWidth = 8;  // "counts" and two spaces
-constexpr std::size_t kRowIndent = 2;
 constexpr std::size_t kTitleLines = 2;
 constexpr std::size_t kEntryLines = 2;  // of a warning or a next step
+constexpr std::size_t kMostRows = 8;    // of ranks in calls, even where there is room for more
 
-/// A labelled part of the report. Entries are dropped from the end, down to `minimum`, and then counted.
-struct Section {
-  std::string label{};
-  std::vector<std::vector<std::string>> entries{};  ///< each one or more finished lines
-  std::size_t minimum = 0;
-  bool is_prose = false;  ///< entries are lines of one paragraph: a cut shows as "..."
-  std::size_t shown = 0;
-  std::vector<std::size_t> ranks{};  ///< rows: how many ranks each stands for
-  std::size_t ranks_omitted = 0;     ///< rows: ranks left out already by who made the report
-
-  /// One entry that does not fit goes without a word: "1 more" would take its line.
-  bool is_left_out() const { return shown == 0 && entries.size() == 1; }
-  bool is_cut() const { return shown < entries.size() || ranks_omitted != 0; }
-  std::size_t line_count() const {
-    if (is_left_out()) return 0;
-    std::size_t lines = is_cut() && !is_prose ? 1 : 0;
-    for (std::size_t i = 0; i < shown; ++i) lines += entries[i].size();
-    return lines;
-  }
-  std::string rest_text() const {
-    if (!label.empty()) return fmt::format("{}{} more", shown == 0 ? "" : "and ", entries.size() - shown);
-    std::size_t hidden = ranks_omitted;
-    for (std::size_t i = shown; i < ranks.size(); ++i) hidden += ranks[i];
-    return fmt::format("and {} more rank{}", hidden, hidden == 1 ? "" : "s");
-  }
-};
-
-/// A line after which something is missing.
-std::string marked_as_cut(const std::string& line, std::size_t width) {
-  if (display_width(line) + 4 <= width) return line + " ...";
-  return cut_to_width(line + "....", width);
-}
+/// What gives way first where the screen is short; "" = rows of ranks in calls. The minima of the sections
+/// add up to less than a screen.
+constexpr std::array<std::string_view, 11> kDispensable = {
+    "also", "warning", "where", "counts", "next", "", "seen in", "class", "note", "cause", "fix"};
 
 std::string capitals(std::string_view name) {
   std::string text(name);
@@ -81,35 +54,26 @@ bool decides(const Finding& finding) { return finding.severity <= Severity::kCon
 class TextReport {
  public:
   TextReport(const Report& report, const TextOptions& options)
-      : report_(report), options_(options), lead_(leading_finding(report)) {}
+      : report_(report),
+        options_(options),
+        lead_(leading_finding(report)),
+        sections_(options.width, options.max_lines, options.colour) {}
 
   std::string write();
 
  private:
-  std::size_t body_width() const { return options_.width - kLabelWidth; }
-
-  void add_paragraph(std::string label, const std::string& text, std::size_t minimum);
-  void add_entries(std::string label, const std::vector<std::string>& texts, std::size_t minimum,
-                   std::size_t lines_each);
   void add_finding(const Finding& finding);
   void add_counts(const Finding& finding);
   void add_places();
   void add_others(const Finding* detailed);
   void add_quality();
-  void fit(std::size_t headline_lines);
   std::vector<std::string> headline() const;
-  std::string coloured(std::string_view text, std::string_view code) const;
-  void write_section(const Section& section, std::string& out) const;
 
   const Report& report_;
   const TextOptions& options_;
   const Finding* lead_;
-  std::vector<Section> sections_;
+  Sections sections_;
 };
-
-std::string TextReport::coloured(std::string_view text, std::string_view code) const {
-  return options_.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
-}
 
 std::vector<std::string> TextReport::headline() const {
   const std::string verdict = capitals(verdict_name(report_.verdict));
@@ -124,31 +88,9 @@ std::vector<std::string> TextReport::headline() const {
   }
   const bool good = report_.verdict == Verdict::kConsistent;
   const bool open = report_.verdict == Verdict::kInsufficient || report_.verdict == Verdict::kOtherCause;
-  lines[0].insert(0, coloured(verdict, good ? "1;32" : (open ? "1;33" : "1;31")) + "  ");
+  lines[0].insert(0, coloured(verdict, good ? "1;32" : (open ? "1;33" : "1;31"), options_.colour) + "  ");
   for (std::size_t i = 1; i < lines.size(); ++i) lines[i].insert(0, indent, ' ');
   return lines;
-}
-
-void TextReport::add_paragraph(std::string label, const std::string& text, std::size_t minimum) {
-  if (text.empty()) return;
-  Section section{.label = std::move(label), .minimum = minimum, .is_prose = true};
-  for (std::string& line : wrap(printable(text), body_width())) section.entries.push_back({std::move(line)});
-  sections_.push_back(std::move(section));
-}
-
-void TextReport::add_entries(std::string label, const std::vector<std::string>& texts, std::size_t minimum,
-                             std::size_t lines_each) {
-  if (texts.empty()) return;
-  Section section{.label = std::move(label), .minimum = minimum};
-  for (const std::string& text : texts) {
-    std::vector<std::string> lines = wrap(printable(text), body_width());
-    if (lines.size() > lines_each) {
-      lines.resize(lines_each);
-      lines.back() = marked_as_cut(lines.back(), body_width());
-    }
-    section.entries.push_back(std::move(lines));
-  }
-  sections_.push_back(std::move(section));
 }
 
 void TextReport::add_counts(const Finding& finding) {
@@ -168,29 +110,28 @@ void TextReport::add_counts(const Finding& finding) {
     }
     texts.push_back(text);
   }
-  add_entries("counts", texts, 1, 1);
+  sections_.add_entries("counts", texts, 1, 1);
 }
 
 void TextReport::add_finding(const Finding& finding) {
-  Section rows{.minimum = 2, .ranks_omitted = finding.wait_for_omitted};
-  for (OperationRow& row : operation_rows(finding, options_.width - kRowIndent)) {
-    rows.entries.push_back({std::move(row.text)});
-    rows.ranks.push_back(row.ranks);
-  }
-  if (!rows.entries.empty()) sections_.push_back(std::move(rows));
-  add_paragraph("cause", finding.explanation, 4);
-  add_paragraph("fix", finding.fix, 2);
+  std::vector<OperationRow> rows = operation_rows(finding, options_.width - Sections::kRowIndent);
+  std::size_t ranks_omitted = finding.wait_for_omitted;
+  for (; rows.size() > kMostRows; rows.pop_back()) ranks_omitted += rows.back().ranks;
+  sections_.add_rows(std::move(rows), 2, ranks_omitted);
+  sections_.add_paragraph("cause", finding.explanation, 4);
+  sections_.add_paragraph("fix", finding.fix, 2);
   add_counts(finding);
   add_places();
 
   std::string name = fmt::format("{}, {}", finding.finding_class, severity_name(finding.severity));
   if (!finding.models.empty()) name += fmt::format(" (models: {})", fmt::join(finding.models, ", "));
-  add_entries("class", {name + "; lockstep explain says more"}, 0, 1);
+  sections_.add_entries("class", {name + "; lockstep explain says more"}, 0, 1);
 
   std::vector<std::string> places;
   for (const Evidence& evidence : finding.evidence)
     places.push_back(evidence.line == 0 ? evidence.file : fmt::format("{}:{}", evidence.file, evidence.line));
-  if (!places.empty()) add_entries("seen in", {fmt::format("{}", fmt::join(places, ", "))}, 0, kEntryLines);
+  if (!places.empty())
+    sections_.add_entries("seen in", {fmt::format("{}", fmt::join(places, ", "))}, 0, kEntryLines);
 }
 
 void TextReport::add_places() {
@@ -205,7 +146,7 @@ void TextReport::add_places() {
     if (!place.device.empty()) text += " device " + place.device;
     texts.push_back(text);
   }
-  add_entries("where", texts, 0, 1);
+  sections_.add_entries("where", texts, 0, 1);
 }
 
 void TextReport::add_others(const Finding* detailed) {
@@ -215,81 +156,38 @@ void TextReport::add_others(const Finding* detailed) {
     texts.push_back(
         fmt::format("{} {}: {}", severity_name(finding.severity), finding.finding_class, finding.title));
   }
-  add_entries("also", texts, 0, 1);
+  sections_.add_entries("also", texts, 0, 1);
 }
 
 void TextReport::add_quality() {
   const Report::Quality& quality = report_.input_quality;
-  add_entries("next", report_.next_evidence, 1, kEntryLines);
+  sections_.add_entries("next", report_.next_evidence, 1, kEntryLines);
   std::vector<std::string> warnings;
   if (quality.ranks_expected && *quality.ranks_expected > quality.ranks_seen.size())
     warnings.push_back(missing_ranks_text(quality.ranks_seen, *quality.ranks_expected));
   warnings.insert(warnings.end(), quality.warnings.begin(), quality.warnings.end());
   if (!quality.complete && warnings.empty()) warnings.emplace_back("the input is not complete");
-  add_entries("warning", warnings, 1, kEntryLines);
+  sections_.add_entries("warning", warnings, 1, kEntryLines);
   if (!report_.run.others.empty())
-    add_entries("run",
-                {fmt::format("{}, attempt {}; not read: {}", report_.run.name, report_.run.attempt,
-                             fmt::join(report_.run.others, ", "))},
-                1, 1);
-}
-
-void TextReport::fit(std::size_t headline_lines) {
-  for (Section& section : sections_) section.shown = section.entries.size();
-  const auto total = [&] {
-    std::size_t lines = headline_lines;
-    for (const Section& section : sections_) lines += section.line_count();
-    return lines;
-  };
-  // Rows come to a handful first, then the rest in this order; prose is cut last.
-  constexpr std::size_t kRowsAtFirst = 8;
-  for (Section& section : sections_)
-    if (section.label.empty() && section.entries.size() > kRowsAtFirst) section.shown = kRowsAtFirst;
-  for (const std::string_view label :
-       {"also", "warning", "where", "counts", "next", "", "seen in", "class", "cause", "fix"})
-    for (Section& section : sections_)
-      while (section.label == label && section.shown > section.minimum && total() > options_.max_lines)
-        --section.shown;
-}
-
-void TextReport::write_section(const Section& section, std::string& out) const {
-  if (section.is_left_out()) return;
-  const std::size_t indent = section.label.empty() ? kRowIndent : kLabelWidth;
-  bool first = true;
-  const auto write_line = [&](std::string_view line) {
-    if (first && !section.label.empty()) {
-      out += coloured(section.label, "1");
-      out.append(kLabelWidth - section.label.size(), ' ');
-    } else {
-      out.append(indent, ' ');
-    }
-    out += line;
-    out += '\n';
-    first = false;
-  };
-  for (std::size_t i = 0; i < section.shown; ++i)
-    for (const std::string& line : section.entries[i])
-      write_line(section.is_prose && section.is_cut() && i + 1 == section.shown
-                     ? marked_as_cut(line, body_width())
-                     : line);
-  if (section.is_cut() && !section.is_prose) write_line(section.rest_text());
+    sections_.add_entries("run",
+                          {fmt::format("{}, attempt {}; not read: {}", report_.run.name, report_.run.attempt,
+                                       fmt::join(report_.run.others, ", "))},
+                          1, 1);
 }
 
 std::string TextReport::write() {
   const Finding* detailed = lead_;
   if (detailed == nullptr && !report_.findings.empty()) {
     detailed = &report_.findings.front();
-    add_paragraph("note", fmt::format("{}: {}", severity_name(detailed->severity), detailed->title), 1);
+    sections_.add_paragraph("note", fmt::format("{}: {}", severity_name(detailed->severity), detailed->title),
+                            1);
   }
   if (detailed != nullptr) add_finding(*detailed);
   add_others(detailed);
   add_quality();
   const std::vector<std::string> title = headline();
-  fit(title.size());
-  std::string out;
-  for (const std::string& line : title) out += line + '\n';
-  for (const Section& section : sections_) write_section(section, out);
-  return out;
+  sections_.fit(options_.max_lines - title.size(), kDispensable);
+  return fmt::format("{}\n{}", fmt::join(title, "\n"), sections_.text());
 }
 
 }  // namespace
