@@ -45,6 +45,7 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
   std::map<std::string, Tally> by_kind;
   Tally hung;                                // the faulted jobs that stand still, from what such a run leaves behind
   std::map<std::string, int> hung_verdicts;
+  std::map<std::string, int> hung_wrong;     // by fault kind, library and what was found
   std::map<std::string, std::string> wrong;  // by fault kind: one line each
   for (std::uint64_t seed = first; seed < first + jobs; ++seed) {
     const JobSketch correct = random_correct_job(seed);
@@ -65,7 +66,17 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
     const JobSketch remains = as_hung(faulted->job);
     if (remains.ends != correct.ends) {
       const Report report = diagnose(build_job(remains));
-      hung.add(judge(correct, faulted->job, faulted->fault, report));
+      const Judgement of_remains = judge(correct, faulted->job, faulted->fault, report);
+      hung.add(of_remains);
+      if (!of_remains.ranks_right || !of_remains.position_right) {
+        const std::string sort = kind + (faulted->fault.message ? " of a message" : "") + (of_remains.ranks_right ? "" : ", ranks") +
+                                 (of_remains.position_right ? "" : ", position") + ": " +
+                                 of_remains.found.substr(0, of_remains.found.find(' '));
+        if (++hung_wrong[sort] == 1) keep(directory, seed, "hung", remains);
+        if (hung_wrong[sort] == 1) std::printf("e.g. seed %llu as hung, %s\n    %s\n    expected: %s\n    found:    %s\n",
+                                               static_cast<unsigned long long>(seed), sort.c_str(), faulted->fault.what.c_str(),
+                                               of_remains.expected.c_str(), of_remains.found.c_str());
+      }
       ++hung_verdicts[std::string(verdict_name(report.verdict))];
     }
     if (judgement.flagged && judgement.ranks_right && judgement.position_right) continue;
@@ -82,6 +93,7 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
   all.print("all");
   hung.print("\nas hung");
   for (const auto& [verdict, count] : hung_verdicts) std::printf("  %s: %d\n", verdict.c_str(), count);
+  for (const auto& [sort, count] : hung_wrong) std::printf("  not right %5d  %s\n", count, sort.c_str());
   const bool good = accusations == 0 && all.flagged == all.faults && all.percent(all.ranks_right) >= 95 &&
                     all.percent(all.position_right) >= 95;
   return good ? 0 : 1;
