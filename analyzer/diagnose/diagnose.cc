@@ -156,9 +156,13 @@ class Diagnosis {
     for (const Cause& cause : causes_) {
       if (cause.kind == CauseKind::kCycle || cause.kind == CauseKind::kUnequalCalls) continue;
       // What a rank lacks that ended and left a whole record is a difference, and told as one.
-      const bool told = cause.kind == CauseKind::kEnded && std::ranges::all_of(cause.ranks, [&](std::int32_t rank) {
-        return job_.program_of_rank(rank) != kNoProgram;
-      });
+      const bool compared = std::ranges::all_of(cause.ranks, [&](std::int32_t rank) {
+                              return job_.program_of_rank(rank) != kNoProgram;
+                            }) &&
+                            std::ranges::any_of(cause.stuck, [&](std::size_t s) {
+                              return standstill_.stuck[s].gate != kNoGate;  // a probe has nothing to compare with
+                            });
+      const bool told = cause.kind == CauseKind::kEnded && compared;
       if (!told) drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
     }
   }

@@ -91,6 +91,8 @@ class Matcher {
         fingerprint ^= fingerprint >> 31;
       } else if (is_point_to_point(operation.kind)) {
         read_message(index, program, i);
+      } else if (operation.kind == OpKind::kProbe) {
+        read_probe(index, program, i);
       } else if (op_class(operation.kind) == OpClass::kOpaque) {
         ++result_.opaque_calls;
       }
@@ -106,29 +108,54 @@ class Matcher {
     }
   }
 
-  void read_message(ProgramIndex index, const Program& program, std::uint32_t i) {
-    const Operation& operation = program.operations[i];
-    auto& places = message_places_[to_size(index)];
-    if (operation.comm == kNoComm || operation.peer < 0 || operation.tag == kAnyTag) {
-      ++result_.undecided_messages;
-      places.emplace_back();
-      return;
-    }
-    const bool sends = is_send(operation.kind);
-    const ChannelKey key{.comm = operation.comm,
-                         .sender = sends ? program.rank : operation.peer,
-                         .receiver = sends ? operation.peer : program.rank,
-                         .tag = job_.library() == Library::kNccl ? kNoTag : operation.tag};
+  static bool has_wildcard(const Operation& operation) {
+    return operation.comm == kNoComm || operation.peer < 0 || operation.tag == kAnyTag;
+  }
+
+  /// Of a message between the program's rank and the operation's peer.
+  ChannelKey channel_key(const Program& program, const Operation& operation, bool sends) const {
+    return {.comm = operation.comm,
+            .sender = sends ? program.rank : operation.peer,
+            .receiver = sends ? operation.peer : program.rank,
+            .tag = job_.library() == Library::kNccl ? kNoTag : operation.tag};
+  }
+
+  std::uint32_t channel_of(const ChannelKey& key) {
     const auto [at, added] =
         channel_index_.try_emplace(key, static_cast<std::uint32_t>(result_.channels.size()));
     if (added) {
       result_.channels.push_back(
           {.comm = key.comm, .sender = key.sender, .receiver = key.receiver, .tag = key.tag});
     }
-    ChannelMatch& channel = result_.channels[at->second];
-    auto& side = sends ? channel.sends : channel.receives;
-    places.push_back({at->second, static_cast<std::uint32_t>(side.size())});
+    return at->second;
+  }
+
+  void read_message(ProgramIndex index, const Program& program, std::uint32_t i) {
+    const Operation& operation = program.operations[i];
+    auto& places = message_places_[to_size(index)];
+    if (has_wildcard(operation)) {
+      ++result_.undecided_messages;
+      places.emplace_back();
+      return;
+    }
+    const bool sends = is_send(operation.kind);
+    const std::uint32_t channel = channel_of(channel_key(program, operation, sends));
+    auto& side = sends ? result_.channels[channel].sends : result_.channels[channel].receives;
+    places.push_back({channel, static_cast<std::uint32_t>(side.size())});
     side.push_back(i);
+  }
+
+  void read_probe(ProgramIndex index, const Program& program, std::uint32_t i) {
+    const Operation& operation = program.operations[i];
+    if (has_wildcard(operation)) {
+      ++result_.undecided_messages;
+      return;
+    }
+    const ChannelKey key = channel_key(program, operation, false);
+    const auto channel = channel_index_.find(key);
+    const std::size_t taken = channel == channel_index_.end() ? 0 : result_.channels[channel->second].receives.size();
+    result_.probes.push_back({.program = index, .operation = i, .sender = operation.peer});
+    probe_places_.emplace_back(key, static_cast<std::uint32_t>(taken));
   }
 
   void add_silent_members(CommIndex comm) {
@@ -178,6 +205,13 @@ class Matcher {
       }
       message_places_[p] = {};
     }
+    for (std::size_t i = 0; i < probe_places_.size(); ++i) {
+      const auto& [key, seq] = probe_places_[i];
+      const auto at = channel_index_.find(key);
+      if (at == channel_index_.end() || seq >= result_.channels[at->second].sends.size()) continue;
+      result_.probes[i].gate =
+          GateIndex{static_cast<std::uint32_t>(to_size(result_.channels[at->second].first_gate) + seq)};
+    }
   }
 
   void resolve_differences() {
@@ -217,6 +251,8 @@ class Matcher {
   std::vector<CommIndex> touched_;
   std::unordered_map<ChannelKey, std::uint32_t, ChannelKeyHash> channel_index_;
   std::vector<std::vector<MessagePlace>> message_places_;  // by program, in program order
+  // By MatchResult::probes: channel, and how many messages of it were taken before.
+  std::vector<std::pair<ChannelKey, std::uint32_t>> probe_places_;
 };
 
 }  // namespace

@@ -48,12 +48,21 @@ struct ChannelMatch {
   std::optional<std::uint32_t> first_difference{};
 };
 
+/// A probe that waits until the message which the next receive would take has been sent.
+struct ProbeMatch {
+  ProgramIndex program = kNoProgram;
+  std::uint32_t operation = 0;
+  std::int32_t sender = 0;     ///< job rank
+  GateIndex gate = kNoGate;    ///< of the message; kNoGate where it is never sent
+};
+
 struct MatchResult {
   std::vector<CommunicatorMatch> communicators{};  ///< by CommIndex
   std::vector<ChannelMatch> channels{};
   /// message_gates[p] = gates of the point-to-point operations of program p, in program order; kNoGate for those that
   /// nothing decides (MPI_ANY_SOURCE, MPI_ANY_TAG, no partner).
   std::vector<std::vector<GateIndex>> message_gates{};
+  std::vector<ProbeMatch> probes{};  ///< blocking ones with a source and tag, by program, in program order
   std::uint32_t gate_count = 0;
   std::size_t undecided_messages = 0;  ///< wildcards
   std::size_t opaque_calls = 0;        ///< calls that no rule decides

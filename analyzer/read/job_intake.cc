@@ -156,8 +156,7 @@ void JobIntake::add_to_world(std::span<const std::int32_t> ranks) {
 Job JobIntake::finish() && {
   if (world_used_ && !builder_.communicator(world()).members_known) {
     std::ranges::sort(world_ranks_);
-    const auto repeated = std::ranges::unique(world_ranks_);
-    world_ranks_.erase(repeated.begin(), repeated.end());
+    world_ranks_.erase(std::unique(world_ranks_.begin(), world_ranks_.end()), world_ranks_.end());
     builder_.set_members(world(), world_ranks_);
   }
   return std::move(builder_).build();

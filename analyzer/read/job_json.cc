@@ -5,46 +5,20 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "read/job_json_words.h"
 #include "read/job_line.h"
 #include "read/json_outline.h"
+#include "read/tracking_iterator.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kSchema = "lockstep-job/1";
 constexpr std::size_t kDeepest = 64;
-
-/// Tells the handler how far the parser has come.
-class TrackingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  TrackingIterator(const char* at, const char** reached) : at_(at), reached_(reached) {}
-  reference operator*() const { return *at_; }
-  TrackingIterator& operator++() {
-    *reached_ = ++at_;
-    return *this;
-  }
-  TrackingIterator operator++(int) {
-    TrackingIterator old = *this;
-    ++*this;
-    return old;
-  }
-  friend bool operator==(const TrackingIterator& a, const TrackingIterator& b) { return a.at_ == b.at_; }
-
- private:
-  const char* at_;
-  const char** reached_;
-};
 
 enum class Section { kNone, kGroups, kGroupIds, kRanks, kEnds, kMissing, kPlaces, kOther };
 
@@ -53,27 +27,6 @@ struct GroupEntry {
   std::vector<std::int32_t> members{};
   std::uint32_t line = 0;
 };
-
-std::optional<std::int32_t> rank_from_key(std::string_view key) {
-  std::int32_t rank = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), rank);
-  if (key.empty() || error != std::errc{} || end != key.data() + key.size() || rank < 0) return std::nullopt;
-  return rank;
-}
-
-/// "exited N", "killed N", "running", "unknown".
-std::optional<ProgramEnd> parse_end(std::string_view text) {
-  if (text == "running") return ProgramEnd{EndKind::kRunning, 0};
-  if (text == "unknown") return ProgramEnd{};
-  const bool exited = text.starts_with("exited");
-  if (!exited && !text.starts_with("killed")) return std::nullopt;
-  ProgramEnd end{exited ? EndKind::kExited : EndKind::kKilled, exited ? 0 : 9};
-  text.remove_prefix(6);
-  if (text.empty()) return end;
-  const auto [last, error] = std::from_chars(text.data() + 1, text.data() + text.size(), end.status);
-  if (text.front() != ' ' || error != std::errc{} || last != text.data() + text.size()) return std::nullopt;
-  return end;
-}
 
 /// What the parser's events mean. Pass 1 takes everything, and the ranks as soon as the groups are clear; pass 2 the ranks.
 class JobJsonHandler final : public nlohmann::json_sax<nlohmann::json> {
@@ -285,10 +238,7 @@ void JobJsonHandler::take_field(std::string_view value) {
       warnings_.warn(line(), fmt::format("schema {} is not {}", excerpt(value), kSchema));
     }
   } else if (section_name_ == "library") {
-    const Library library = value == "nccl"    ? Library::kNccl
-                            : value == "mpi"   ? Library::kMpi
-                            : value == "torch" ? Library::kTorch
-                                               : Library::kUnknown;
+    const Library library = library_from_name(value);
     if (library == Library::kUnknown) {
       warnings_.warn(line(), fmt::format("library {} is not nccl, mpi or torch: ignored", excerpt(value)));
     }

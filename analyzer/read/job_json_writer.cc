@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "read/job_json_words.h"
 #include "read/job_line_writer.h"
 
 namespace lockstep {
@@ -18,20 +19,6 @@ constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 std::string json_string(std::string_view text) {
   using nlohmann::json;
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-std::string end_text(const ProgramEnd& end) {
-  switch (end.kind) {
-    case EndKind::kUnknown:
-      return "unknown";
-    case EndKind::kExited:
-      return fmt::format("exited {}", end.status);
-    case EndKind::kKilled:
-      return fmt::format("killed {}", end.status);
-    case EndKind::kRunning:
-      return "running";
-  }
-  return "unknown";
 }
 
 class JobWriter {
@@ -171,12 +158,12 @@ class JobWriter {
 
   void write_ends() {
     std::map<std::int32_t, std::string> ends;
-    for (const Program& program : job_.programs()) ends[program.rank] = json_string(end_text(program.end));
+    for (const Program& program : job_.programs()) ends[program.rank] = json_string(job_json_end(program.end));
     // A Job lists the ends of ranks without a program by rank only: ask for all that a communicator names.
     for (const Communicator& communicator : job_.communicators()) {
       for (const std::int32_t rank : communicator.members) {
         const ProgramEnd end = job_.end_of_rank(rank);
-        if (end.kind != EndKind::kUnknown) ends.try_emplace(rank, json_string(end_text(end)));
+        if (end.kind != EndKind::kUnknown) ends.try_emplace(rank, json_string(job_json_end(end)));
       }
     }
     section("ends", ends);

@@ -197,6 +197,7 @@ bool JobLineReader::read_positions(Draft& draft) {
 
 /// A name in its escaped form, or one that only looks escaped.
 const LineGroups::Group* JobLineReader::find_group(std::string_view word) const {
+  if (word.empty()) return nullptr;
   const LineGroups::Group* group = groups_.find(unescape_word(word));
   return group != nullptr ? group : groups_.find(word);
 }

@@ -20,7 +20,7 @@ struct JobLineReader::Draft {
   bool blocking = false;  ///< flags=blocking: stream and handle do not make it nonblocking
 
   std::string_view peek() const { return next < words.size() ? words[next] : std::string_view{}; }
-  std::string_view take() { return words[next++]; }
+  std::string_view take() { return next < words.size() ? words[next++] : std::string_view{}; }
 };
 
 inline bool parse_unsigned(std::string_view text, std::uint64_t& value) {

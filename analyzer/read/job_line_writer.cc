@@ -168,7 +168,8 @@ std::vector<std::string> unique_group_names(const Job& job) {
   std::vector<std::string> names;
   std::unordered_set<std::string> taken;
   for (const Communicator& communicator : job.communicators()) {
-    const std::string base = communicator.name.empty() ? communicator.id : communicator.name;
+    std::string base = communicator.name.empty() ? communicator.id : communicator.name;
+    if (base.empty()) base = "unnamed";  // a line has to name it
     std::string name = base;
     for (int number = 2; !taken.insert(name).second; ++number) name = fmt::format("{}~{}", base, number);
     names.push_back(std::move(name));

@@ -99,6 +99,10 @@ class StandstillReader {
         stuck_index_[gate] = static_cast<std::uint32_t>(result_.stuck.size());
         const bool of_match = gate < match_.gate_count;
         result_.stuck.push_back({.gate = of_match ? GateIndex{gate} : kNoGate});
+        const std::size_t probe = gate - match_.gate_count;
+        if (!of_match && probe < match_.probes.size() && match_.probes[probe].gate == kNoGate) {
+          result_.stuck.back().never.push_back(match_.probes[probe].sender);
+        }
       }
       result_.blocked.push_back(
           {.program = script_.actors[a].program, .operation = items[at].operation, .stuck = stuck_index_[gate]});

@@ -56,7 +56,7 @@ struct BlockedOperation {
 
 /// A rendezvous at which some ranks stand and others do not come.
 struct StuckGate {
-  GateIndex gate = kNoGate;  ///< of MatchResult; kNoGate for a set of coupled batches
+  GateIndex gate = kNoGate;  ///< of MatchResult; kNoGate for a probe and for a set of coupled batches
   std::vector<ProgramIndex> arrived{};  ///< sorted
   std::vector<ProgramIndex> later{};    ///< would arrive, but stand still before; sorted
   std::vector<std::int32_t> never{};    ///< job ranks that have no such call in their program, or left none; sorted

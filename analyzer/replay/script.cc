@@ -93,6 +93,11 @@ class Compiler {
       // Nobody arrives for the extra one: this position cannot complete.
       for (const std::uint32_t seq : communicator.blocking) ++first[seq];
     }
+    for (std::size_t i = 0; i < match_.probes.size(); ++i) {
+      const auto gate = static_cast<std::uint32_t>(match_.gate_count + i);
+      if (match_.probes[i].gate != kNoGate) probes_of_[static_cast<std::uint32_t>(match_.probes[i].gate)].push_back(gate);
+      script_.missing.push_back(1);
+    }
     if (coupling_) {
       first_component_gate_ = static_cast<std::uint32_t>(script_.missing.size());
       script_.missing.insert(script_.missing.end(), coupling_->launches.begin(), coupling_->launches.end());
@@ -116,7 +121,7 @@ class Compiler {
     const auto& operations = program.operations;
     for (std::uint32_t i = 0; i < operations.size();) {
       if (op_class(operations[i].kind) == OpClass::kCompletion) {
-        compile_wait(operations[i]);
+        compile_wait(operations[i], i);
         ++i;
       } else if (operations[i].launch != 0) {
         i = compile_batch(operations, i);
@@ -269,10 +274,17 @@ class Compiler {
     }
   }
 
-  void compile_wait(const Operation& wait) {
-    // Any and some are left by one of several; test and probe do not hold: none of them decides a deadlock here.
-    if (wait.kind != OpKind::kWait) return;
+  /// `i` = index of the wait in its program.
+  void compile_wait(const Operation& wait, std::uint32_t i) {
     const bool known_complete = options_.trust_completion && wait.state == OpState::kCompleted;
+    if (wait.kind == OpKind::kProbe && next_probe_ < match_.probes.size() &&
+        match_.probes[next_probe_].program == program_ && match_.probes[next_probe_].operation == i) {
+      const auto gate = static_cast<std::uint32_t>(match_.gate_count + next_probe_++);
+      if (!known_complete) add(host_, gate, i, false, true);
+      return;
+    }
+    // Any and some are left by one of several, and tests do not hold: none of them decides a deadlock here.
+    if (wait.kind != OpKind::kWait) return;
     for (const auto& completion : pending_.take(wait)) {
       if (!known_complete) add(host_, completion.gate, completion.operation, false, true);
     }
@@ -305,6 +317,15 @@ class Compiler {
   }
   void add(std::uint32_t actor, std::uint32_t gate, std::uint32_t operation, bool arrives, bool waits) {
     if (!arrives && !waits) return;
+    if (arrives && !probes_of_.empty()) {
+      const auto probes = probes_of_.find(gate);
+      const bool sends = gate < match_.gate_count && is_send(job_.program(program_).operations[operation].kind);
+      if (probes != probes_of_.end() && sends) {
+        for (const std::uint32_t probe : probes->second) {
+          script_.actors[actor].items.push_back({probe | ScriptItem::kArrive, operation});
+        }
+      }
+    }
     const std::uint32_t flags = (arrives ? ScriptItem::kArrive : 0) | (waits ? ScriptItem::kWait : 0);
     script_.actors[actor].items.push_back({gate | flags, operation});
   }
@@ -325,6 +346,8 @@ class Compiler {
   std::optional<Coupling> coupling_;
   std::uint32_t first_component_gate_ = 0;
   Script script_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> probes_of_;  // message gate to gates of its probes
+  std::size_t next_probe_ = 0;                                               // programs are compiled in order
 
   ProgramIndex program_ = kNoProgram;  // the one being compiled, and what belongs to it
   std::uint32_t host_ = 0;

@@ -31,8 +31,9 @@ struct Actor {
 
 struct Script {
   std::vector<Actor> actors{};
-  /// missing[gate] = arrivals until it opens. Gates below MatchResult::gate_count are those of the match, then come
-  /// components of coupled batches up to `rendezvous_count`; the others are internal (host to queue, queue to host).
+  /// missing[gate] = arrivals until it opens. Gates below MatchResult::gate_count are those of the match; then come one for
+  /// each of MatchResult::probes, at which the sender arrives, and components of coupled batches, up to `rendezvous_count`;
+  /// the others are internal (host to queue, queue to host).
   std::vector<std::uint32_t> missing{};
   std::uint32_t rendezvous_count = 0;
 };

@@ -120,6 +120,13 @@ TEST(JobJsonDamage, MembersThatAreNoRanks) {
   EXPECT_TRUE(has_warning(*job, "groups.pp: a group is a list of ranks"));
 }
 
+TEST(JobJsonDamage, GroupWithoutAName) {
+  const auto job = read_text(R"({"groups": {"": [0, 1]}, "ranks": {"0": ["send 1", "barrier", "wait 1"]}})");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(program_of(*job, 0).operations.size(), 3U);
+  EXPECT_EQ(job->communicator(program_of(*job, 0).operations[1].comm).name, "");
+}
+
 TEST(JobJsonDamage, RanksThatAreNoRanks) {
   const auto job = read_text(R"({"ranks": {"zero": ["barrier"], "-1": [], "0": ["barrier", 7, {"a": 1}, [1]], "1": "barrier"}})");
   ASSERT_TRUE(job);
