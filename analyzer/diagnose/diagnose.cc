@@ -41,7 +41,7 @@ std::vector<CommunicatorDifference> find_differences(const Job& job, const Match
 class Diagnosis {
  public:
   explicit Diagnosis(const Job& job)
-      : job_(job), match_(match(job)), describe_(job, match_), models_(distinct_models(job)) {}
+      : job_(job), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
 
   Report run() {
     standstill_ = replay(job_, match_, {.model = models_.front()});
@@ -188,12 +188,7 @@ class Diagnosis {
 
   /// What a stricter reading would stall on: other models, and completion that an unlucky run would not have had.
   void add_model_findings() {
-    bool any_completed = false;
-    for (const Program& program : job_.programs()) {
-      any_completed = any_completed || std::ranges::any_of(program.operations, [](const Operation& operation) {
-                        return operation.state == OpState::kCompleted;
-                      });
-    }
+    const bool any_completed = std::ranges::any_of(match_.traits, &ProgramTraits::completed);
     for (const BlockingModel model : models_) {
       if (model == models_.front()) continue;
       add_model_finding({.model = model}, job_.library() == Library::kMpi ? Severity::kUnsafe : Severity::kPotential);

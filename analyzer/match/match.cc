@@ -53,6 +53,7 @@ class Matcher {
       : job_(job), membership_(job), count_(job.communicators().size()), fingerprint_(job.communicators().size()) {
     result_.communicators.resize(job.communicators().size());
     result_.message_gates.resize(job.programs().size());
+    result_.traits.resize(job.programs().size());
     message_places_.resize(job.programs().size());
   }
 
@@ -76,8 +77,10 @@ class Matcher {
   void read_program(ProgramIndex index) {
     const Program& program = job_.program(index);
     touched_.clear();
+    ProgramTraits traits;
     for (std::uint32_t i = 0; i < program.operations.size(); ++i) {
       const Operation& operation = program.operations[i];
+      add_traits(operation, traits);
       if (is_collective(operation.kind)) {
         if (operation.comm == kNoComm) continue;
         std::uint32_t& count = count_[to_size(operation.comm)];
@@ -103,9 +106,22 @@ class Matcher {
         communicator.members.push_back({index, count_[to_size(comm)], fingerprint_[to_size(comm)]});
       } else {
         communicator.outsiders.push_back(index);
+        traits.outsider = true;
       }
       count_[to_size(comm)] = 0;
     }
+    result_.traits[to_size(index)] = traits;
+  }
+
+  static void add_traits(const Operation& operation, ProgramTraits& traits) {
+    const OpClass what = op_class(operation.kind);
+    traits.waits |= what == OpClass::kCompletion;
+    traits.batches |= operation.launch != 0;
+    traits.batched_messages |= operation.launch != 0 && what == OpClass::kPointToPoint;
+    traits.nonblocking |= operation.nonblocking() || is_immediate(operation.kind);
+    traits.rooted |= has_root(operation.kind);
+    traits.captured |= (operation.flags & kOpCaptured) != 0;
+    traits.completed |= operation.state == OpState::kCompleted;
   }
 
   static bool has_wildcard(const Operation& operation) {

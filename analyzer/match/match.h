@@ -56,7 +56,20 @@ struct ProbeMatch {
   GateIndex gate = kNoGate;    ///< of the message; kNoGate where it is never sent
 };
 
+/// What occurs in a program: decides which blocking rules can make a difference for it.
+struct ProgramTraits {
+  bool waits = false;        ///< calls of OpClass::kCompletion
+  bool batches = false;      ///< launches
+  bool batched_messages = false;
+  bool nonblocking = false;  ///< i-calls, handles, streams
+  bool rooted = false;       ///< broadcast, reduce, ...
+  bool captured = false;
+  bool completed = false;    ///< calls known to have completed
+  bool outsider = false;     ///< calls on a communicator that it is no member of
+};
+
 struct MatchResult {
+  std::vector<ProgramTraits> traits{};  ///< by program
   std::vector<CommunicatorMatch> communicators{};  ///< by CommIndex
   std::vector<ChannelMatch> channels{};
   /// message_gates[p] = gates of the point-to-point operations of program p, in program order; kNoGate for those that

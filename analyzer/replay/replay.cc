@@ -13,66 +13,102 @@ constexpr std::uint32_t kNobody = 0xffffffff;
 
 class Machine {
  public:
-  explicit Machine(const Script& script)
-      : script_(script),
+  Machine(const Job& job, const Script& script, const PlainItems& plain)
+      : job_(job),
+        script_(script),
+        plain_(plain),
         missing_(script.missing),
         first_waiter_(script.missing.size(), kNobody),
-        next_waiter_(script.actors.size(), kNobody),
-        position_(script.actors.size(), 0) {}
+        actors_(script.actors.size()) {}
 
   void run() {
-    for (std::uint32_t actor = 0; actor < script_.actors.size(); ++actor) {
+    for (std::uint32_t actor = 0; actor < actors_.size(); ++actor) {
       runnable_.push_back(actor);
       while (!runnable_.empty()) {
         const std::uint32_t next = runnable_.back();
         runnable_.pop_back();
-        advance(next);
+        if (script_.actors[next].is_plain) {
+          advance_plain(next);
+        } else {
+          advance(next);
+        }
       }
     }
   }
 
-  /// Index of the item that the actor stands at; items.size() = it came to its end.
-  std::uint32_t position(std::size_t actor) const { return position_[actor]; }
+  /// Index of the item that the actor stands at; the number of its items = it came to its end.
+  std::uint32_t position(std::size_t actor) const { return actors_[actor].position; }
   bool is_open(std::uint32_t gate) const { return missing_[gate] == 0; }
 
  private:
+  struct State {
+    std::uint32_t position = 0;
+    std::uint32_t ordinal = 0;               // plain actors: point-to-point operations before `position`
+    std::uint32_t next_waiter = kNobody;     // an actor waits at one gate at a time
+  };
+
+  /// Does the item; true where the actor has to stand there.
+  bool stands_at(const ScriptItem item, std::uint32_t actor) {
+    const std::uint32_t gate = item.gate();
+    if (item.arrives() && missing_[gate] > 0 && --missing_[gate] == 0) open(gate);
+    if (!item.waits() || missing_[gate] == 0) return false;
+    actors_[actor].next_waiter = first_waiter_[gate];
+    first_waiter_[gate] = actor;
+    return true;
+  }
+
   void advance(std::uint32_t actor) {
     const auto& items = script_.actors[actor].items;
-    std::uint32_t at = position_[actor];
-    for (; at < items.size(); ++at) {
-      const ScriptItem item = items[at];
-      const std::uint32_t gate = item.gate();
-      if (item.arrives() && missing_[gate] > 0 && --missing_[gate] == 0) open(gate);
-      if (item.waits() && missing_[gate] > 0) {
-        next_waiter_[actor] = first_waiter_[gate];
-        first_waiter_[gate] = actor;
+    std::uint32_t at = actors_[actor].position;
+    while (at < items.size() && !stands_at(items[at], actor)) ++at;
+    actors_[actor].position = at;
+  }
+
+  void advance_plain(std::uint32_t actor) {
+    const std::size_t program = to_size(script_.actors[actor].program);
+    const auto& operations = job_.programs()[program].operations;
+    State& state = actors_[actor];
+    std::uint32_t at = state.position;
+    std::uint32_t ordinal = state.ordinal;
+    for (; at < operations.size(); ++at) {
+      if (stands_at(plain_.item(operations[at], program, at, ordinal), actor)) {
+        // All other ranks run before this one does again: time enough to fetch its next call.
+        __builtin_prefetch(operations.data() + at + 1);
         break;
       }
     }
-    position_[actor] = at;
+    state.position = at;
+    state.ordinal = ordinal;
   }
 
   void open(std::uint32_t gate) {
-    for (std::uint32_t waiter = first_waiter_[gate]; waiter != kNobody; waiter = next_waiter_[waiter]) {
-      ++position_[waiter];  // it has arrived before it waited
+    for (std::uint32_t waiter = first_waiter_[gate]; waiter != kNobody; waiter = actors_[waiter].next_waiter) {
+      ++actors_[waiter].position;  // it has arrived before it waited
       runnable_.push_back(waiter);
     }
     first_waiter_[gate] = kNobody;
   }
 
+  const Job& job_;
   const Script& script_;
+  const PlainItems& plain_;
   std::vector<std::uint32_t> missing_;
   std::vector<std::uint32_t> first_waiter_;  // by gate
-  std::vector<std::uint32_t> next_waiter_;   // by actor: an actor waits at one gate
-  std::vector<std::uint32_t> position_;
+  std::vector<State> actors_;
   std::vector<std::uint32_t> runnable_;
 };
 
 /// Where actors stand, as operations and rendezvous.
 class StandstillReader {
  public:
-  StandstillReader(const Job& job, const MatchResult& match, const Script& script, const Machine& machine)
-      : job_(job), match_(match), script_(script), machine_(machine), stuck_index_(script.rendezvous_count, kNobody) {}
+  StandstillReader(const Job& job, const MatchResult& match, const Script& script, const PlainItems& plain,
+                   const Machine& machine)
+      : job_(job),
+        match_(match),
+        script_(script),
+        plain_(plain),
+        machine_(machine),
+        stuck_index_(script.rendezvous_count, kNobody) {}
 
   ReplayResult read() {
     for (std::size_t a = 0; a < script_.actors.size(); ++a) add_blocked(a);
@@ -86,9 +122,24 @@ class StandstillReader {
   }
 
  private:
+  /// The items of an actor, written down where it is plain. Valid until the next call.
+  const std::vector<ScriptItem>& items_of(const Actor& actor) {
+    if (!actor.is_plain) return actor.items;
+    written_.clear();
+    std::uint32_t ordinal = 0;
+    const auto size = static_cast<std::uint32_t>(job_.program(actor.program).operations.size());
+    for (std::uint32_t at = 0; at < size; ++at) written_.push_back(plain_.item(actor.program, at, ordinal));
+    return written_;
+  }
+
+  std::size_t item_count(const Actor& actor) const {
+    return actor.is_plain ? job_.program(actor.program).operations.size() : actor.items.size();
+  }
+
   void add_blocked(std::size_t a) {
-    const auto& items = script_.actors[a].items;
     const std::uint32_t from = machine_.position(a);
+    if (from == item_count(script_.actors[a])) return;
+    const auto& items = items_of(script_.actors[a]);
     for (std::uint32_t at = from; at < items.size(); ++at) {
       // The waits that follow without a new arrival belong to the same batch, or to the same wait call.
       if (!items[at].waits() || (at > from && items[at].arrives())) break;
@@ -112,8 +163,9 @@ class StandstillReader {
   void add_arrivals(std::size_t a) {
     const Actor& actor = script_.actors[a];
     const std::uint32_t position = machine_.position(a);
-    for (std::uint32_t at = 0; at < actor.items.size(); ++at) {
-      const ScriptItem item = actor.items[at];
+    const auto& items = items_of(actor);
+    for (std::uint32_t at = 0; at < items.size(); ++at) {
+      const ScriptItem item = items[at];
       if (!item.arrives() || item.gate() >= script_.rendezvous_count) continue;
       const std::uint32_t index = stuck_index_[item.gate()];
       if (index == kNobody) continue;
@@ -167,7 +219,9 @@ class StandstillReader {
   const Job& job_;
   const MatchResult& match_;
   const Script& script_;
+  const PlainItems& plain_;
   const Machine& machine_;
+  std::vector<ScriptItem> written_;
   std::vector<std::uint32_t> stuck_index_;  // by rendezvous gate
   ReplayResult result_;
 };
@@ -190,22 +244,16 @@ std::string_view blocking_model_name(BlockingModel model) {
 
 ReplayResult replay(const Job& job, const MatchResult& match, const ReplayOptions& options) {
   const Script script = compile_script(job, match, options);
-  Machine machine(script);
+  const PlainItems plain(job, match, options);
+  Machine machine(job, script, plain);
   machine.run();
-  return StandstillReader(job, match, script, machine).read();
+  return StandstillReader(job, match, script, plain, machine).read();
 }
 
-std::vector<BlockingModel> distinct_models(const Job& job) {
+std::vector<BlockingModel> distinct_models(const Job& job, const MatchResult& match) {
   if (job.library() == Library::kMpi) return {BlockingModel::kEager, BlockingModel::kBlocking};
-  bool queues = false;
-  bool batches = false;
-  for (const Program& program : job.programs()) {
-    for (const Operation& operation : program.operations) {
-      queues = queues || operation.nonblocking() || is_immediate(operation.kind) || operation.launch != 0;
-      batches = batches || (operation.launch != 0 && is_point_to_point(operation.kind));
-    }
-    if (queues && batches) break;
-  }
+  const bool queues = std::ranges::any_of(match.traits, [](const ProgramTraits& t) { return t.nonblocking || t.batches; });
+  const bool batches = std::ranges::any_of(match.traits, &ProgramTraits::batched_messages);
   std::vector<BlockingModel> models{BlockingModel::kLazy};
   if (queues) models.insert(models.end(), {BlockingModel::kEager, BlockingModel::kBlocking});
   if (batches) models.push_back(BlockingModel::kCoupled);

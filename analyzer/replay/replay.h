@@ -73,6 +73,6 @@ struct ReplayResult {
 ReplayResult replay(const Job& job, const MatchResult& match, const ReplayOptions& options);
 
 /// The models whose outcome can differ from `lazy` for this Job; the others need not be run.
-std::vector<BlockingModel> distinct_models(const Job& job);
+std::vector<BlockingModel> distinct_models(const Job& job, const MatchResult& match);
 
 }  // namespace lockstep

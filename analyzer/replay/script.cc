@@ -109,15 +109,17 @@ class Compiler {
     const Program& program = job_.program(index);
     program_ = index;
     host_ = add_actor();
+    if (is_plain(match_.traits[to_size(index)])) {
+      script_.actors[host_].is_plain = true;
+      return;
+    }
     script_.actors[host_].items.reserve(program.operations.size());
     queues_.clear();
     pending_.clear();
     message_ordinal_ = 0;
     // Where the host never stops, its queues need not be told what it has issued.
     host_can_block_ =
-        options_.model == BlockingModel::kBlocking || job_.library() != Library::kNccl ||
-        std::ranges::any_of(program.operations,
-                            [](const Operation& o) { return op_class(o.kind) == OpClass::kCompletion; });
+        options_.model == BlockingModel::kBlocking || job_.library() != Library::kNccl || match_.traits[to_size(index)].waits;
     const auto& operations = program.operations;
     for (std::uint32_t i = 0; i < operations.size();) {
       if (op_class(operations[i].kind) == OpClass::kCompletion) {
@@ -132,6 +134,14 @@ class Compiler {
     }
   }
 
+  bool is_plain(const ProgramTraits& traits) const {
+    if (coupling_ || traits.waits || traits.batches || traits.captured || traits.outsider || !match_.probes.empty()) {
+      return false;
+    }
+    if (mpi_) return !traits.nonblocking && !(traits.rooted && options_.model == BlockingModel::kEager);
+    return !traits.nonblocking || options_.model == BlockingModel::kBlocking;
+  }
+
   /// What operation i does at its rendezvous; nothing for markers, wildcards and calls of ranks that are no member.
   std::optional<Part> part_of(const Operation& operation, std::uint32_t i) {
     const bool known_complete = options_.trust_completion && operation.state == OpState::kCompleted;
@@ -141,7 +151,7 @@ class Compiler {
       if (gate == kNoGate) return std::nullopt;
       Part part{.gate = static_cast<std::uint32_t>(gate), .operation = i, .waits = !known_complete};
       if (coupling_) part.gate = first_component_gate_ + coupling_->component[to_size(program_)][ordinal];
-      if (mpi_ && is_send(operation.kind)) part.waits = part.waits && !is_buffered(operation.kind);
+      if (is_buffered_send(job_.library(), options_.model, operation.kind)) part.waits = false;
       return part;
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return std::nullopt;
@@ -155,21 +165,6 @@ class Compiler {
               .waits = !known_complete};
     if (mpi_ && options_.model == BlockingModel::kEager) relax_rooted(operation, communicator, part);
     return part;
-  }
-
-  bool is_buffered(OpKind kind) const {
-    switch (kind) {
-      case OpKind::kSend:
-      case OpKind::kIsend:
-        return options_.model == BlockingModel::kEager;
-      case OpKind::kBsend:
-      case OpKind::kIbsend:
-      case OpKind::kRsend:
-      case OpKind::kIrsend:
-        return true;
-      default:
-        return false;
-    }
   }
 
   /// MPI 3.1, 5.1: a member may leave a rooted collective as soon as its own part is done.
@@ -358,6 +353,33 @@ class Compiler {
 };
 
 }  // namespace
+
+bool is_buffered_send(Library library, BlockingModel model, OpKind kind) {
+  if (library != Library::kMpi) return false;
+  switch (kind) {
+    case OpKind::kSend:
+    case OpKind::kIsend:
+      return model == BlockingModel::kEager;
+    case OpKind::kBsend:
+    case OpKind::kIbsend:
+    case OpKind::kRsend:
+    case OpKind::kIrsend:
+      return true;
+    default:
+      return false;
+  }
+}
+
+PlainItems::PlainItems(const Job& job, const MatchResult& match, const ReplayOptions& options)
+    : job_(job), match_(match), trust_completion_(options.trust_completion), buffered_(256) {
+  first_gates_.reserve(match.communicators.size());
+  for (const CommunicatorMatch& communicator : match.communicators) {
+    first_gates_.push_back(static_cast<std::uint32_t>(communicator.first_gate));
+  }
+  for (std::size_t kind = 0; kind < buffered_.size(); ++kind) {
+    buffered_[kind] = is_buffered_send(job.library(), options.model, static_cast<OpKind>(kind));
+  }
+}
 
 Script compile_script(const Job& job, const MatchResult& match, const ReplayOptions& options) {
   return Compiler(job, match, options).run();

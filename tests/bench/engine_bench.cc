@@ -27,7 +27,7 @@ namespace {
 bool compare_and_replay(const Job& job) {
   const MatchResult matched = match(job);
   bool finished = replay(job, matched, {}).finished();
-  for (const BlockingModel model : distinct_models(job)) {
+  for (const BlockingModel model : distinct_models(job, matched)) {
     if (model == BlockingModel::kLazy) continue;
     finished = replay(job, matched, {.model = model}).finished() && finished;
   }
