@@ -19,17 +19,19 @@ struct Tally {
   int flagged = 0;
   int ranks_right = 0;
   int position_right = 0;
+  int blames_others = 0;
 
   void add(const Judgement& judgement) {
     ++faults;
     flagged += judgement.flagged ? 1 : 0;
     ranks_right += judgement.ranks_right ? 1 : 0;
     position_right += judgement.position_right ? 1 : 0;
+    blames_others += judgement.blames_others ? 1 : 0;
   }
   double percent(int count) const { return faults == 0 ? 100 : 100.0 * count / faults; }
   void print(const char* name) const {
-    std::printf("%-14s %6d faults  flagged %6.2f %%  ranks %6.2f %%  position %6.2f %%\n", name, faults, percent(flagged),
-                percent(ranks_right), percent(position_right));
+    std::printf("%-14s %6d faults  flagged %6.2f %%  ranks %6.2f %%  position %6.2f %%  only others blamed %d\n", name, faults,
+                percent(flagged), percent(ranks_right), percent(position_right), blames_others);
   }
 };
 
@@ -70,7 +72,8 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
       hung.add(of_remains);
       if (!of_remains.ranks_right || !of_remains.position_right) {
         const std::string sort = kind + (faulted->fault.message ? " of a message" : "") + (of_remains.ranks_right ? "" : ", ranks") +
-                                 (of_remains.position_right ? "" : ", position") + ": " +
+                                 (of_remains.position_right ? "" : ", position") +
+                                 (of_remains.blames_others ? ", BLAMES OTHERS" : "") + ": " +
                                  of_remains.found.substr(0, of_remains.found.find(' '));
         if (++hung_wrong[sort] == 1) keep(directory, seed, "hung", remains);
         if (hung_wrong[sort] == 1) std::printf("e.g. seed %llu as hung, %s\n    %s\n    expected: %s\n    found:    %s\n",

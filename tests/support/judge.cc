@@ -207,6 +207,8 @@ Judgement judge(const JobSketch& correct, const JobSketch& faulted, const Fault&
   const Finding& first = report.findings.front();
   judgement.ranks_right = judge.ranks_right(first);
   judgement.position_right = judge.position_right(first);
+  judgement.blames_others = first.severity <= Severity::kContractViolation && !first.divergent_ranks.empty() &&
+                            std::ranges::find(first.divergent_ranks, fault.rank) == first.divergent_ranks.end();
   judgement.found = std::string(verdict_name(first.verdict)) + "/" + first.finding_class + " ranks " +
                     Judge::to_text({first.divergent_ranks.begin(), first.divergent_ranks.end()});
   if (first.communicator) judgement.found += " on " + first.communicator->name;
