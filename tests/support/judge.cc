@@ -82,7 +82,7 @@ class Judge {
   bool position_right(const Finding& finding) const {
     if (!finding.position || !finding.communicator) return false;
     const std::optional<OpKind> kind = op_kind_from_name(finding.position->op);
-    const bool message = kind && is_point_to_point(*kind);
+    const bool message = kind && (is_point_to_point(*kind) || *kind == OpKind::kProbe);
     return std::ranges::any_of(places_, [&](const Place& place) {
       const auto& [comm, side, from, to, tag] = place.channel;
       return correct_.communicators[static_cast<std::size_t>(comm)].name == finding.communicator->name &&
