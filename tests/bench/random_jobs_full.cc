@@ -1,6 +1,7 @@
 // 10,000 random jobs: accusations of correct ones, and how well a fault in each is found.
 // Usage: random_jobs_full [JOBS [FIRST_SEED [DIRECTORY]]]; DIRECTORY receives each job that the engine got wrong as Job JSON.
 // Exit status 1 for a false accusation, an unflagged fault, or less than 95 % right.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -19,17 +20,19 @@ struct Tally {
   int flagged = 0;
   int ranks_right = 0;
   int position_right = 0;
+  int blames_others = 0;
 
   void add(const Judgement& judgement) {
     ++faults;
     flagged += judgement.flagged ? 1 : 0;
     ranks_right += judgement.ranks_right ? 1 : 0;
     position_right += judgement.position_right ? 1 : 0;
+    blames_others += judgement.blames_others ? 1 : 0;
   }
   double percent(int count) const { return faults == 0 ? 100 : 100.0 * count / faults; }
   void print(const char* name) const {
-    std::printf("%-14s %6d faults  flagged %6.2f %%  ranks %6.2f %%  position %6.2f %%\n", name, faults, percent(flagged),
-                percent(ranks_right), percent(position_right));
+    std::printf("%-14s %6d faults  flagged %6.2f %%  ranks %6.2f %%  position %6.2f %%  only others blamed %d\n", name, faults,
+                percent(flagged), percent(ranks_right), percent(position_right), blames_others);
   }
 };
 
@@ -38,13 +41,47 @@ void keep(const std::string& directory, std::uint64_t seed, const char* what, co
   std::ofstream(directory + "/seed" + std::to_string(seed) + "_" + what + ".json") << to_job_json(job);
 }
 
+/// The faulted jobs that stand still, judged again from what such a run leaves behind: less evidence, same question.
+class HungJobs {
+ public:
+  void add(std::uint64_t seed, const JobSketch& correct, const FaultedJob& faulted, const std::string& directory) {
+    const JobSketch remains = as_hung(faulted.job);
+    if (std::ranges::none_of(remains.ends, [](ProgramEnd end) { return end.kind == EndKind::kRunning; })) return;
+    const Report report = diagnose(build_job(remains));
+    const Judgement judgement = judge(correct, faulted.job, faulted.fault, report);
+    tally_.add(judgement);
+    ++verdicts_[std::string(verdict_name(report.verdict))];
+    if (judgement.flagged && judgement.ranks_right && judgement.position_right) return;
+    const std::string sort = std::string(fault_name(faulted.fault.kind)) + (faulted.fault.message ? " of a message" : "") +
+                             (judgement.flagged ? "" : ", UNFLAGGED") + (judgement.ranks_right ? "" : ", ranks") +
+                             (judgement.position_right ? "" : ", position") +
+                             (judgement.blames_others ? ", only others blamed" : "") + ": " +
+                             judgement.found.substr(0, judgement.found.find(' '));
+    if (++not_right_[sort] > 1) return;  // one example of each sort
+    keep(directory, seed, "hung", remains);
+    std::printf("as hung, e.g. seed %llu [%s]: %s\n    %s\n    expected: %s\n    found:    %s\n",
+                static_cast<unsigned long long>(seed), std::string(library_name(correct.library)).c_str(), sort.c_str(),
+                faulted.fault.what.c_str(), judgement.expected.c_str(), judgement.found.c_str());
+  }
+
+  void print() const {
+    tally_.print("\nas hung");
+    for (const auto& [verdict, count] : verdicts_) std::printf("  %s: %d\n", verdict.c_str(), count);
+    for (const auto& [sort, count] : not_right_) std::printf("  not right %5d  %s\n", count, sort.c_str());
+  }
+
+ private:
+  Tally tally_;
+  std::map<std::string, int> verdicts_;
+  std::map<std::string, int> not_right_;
+};
+
 int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
   int accusations = 0;
   int harmless = 0;
   Tally all;
   std::map<std::string, Tally> by_kind;
-  Tally hung;                                // the faulted jobs that stand still, from what such a run leaves behind
-  std::map<std::string, int> hung_verdicts;
+  HungJobs hung;
   std::map<std::string, std::string> wrong;  // by fault kind: one line each
   for (std::uint64_t seed = first; seed < first + jobs; ++seed) {
     const JobSketch correct = random_correct_job(seed);
@@ -62,12 +99,7 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
     const std::string kind(fault_name(faulted->fault.kind));
     all.add(judgement);
     by_kind[kind].add(judgement);
-    const JobSketch remains = as_hung(faulted->job);
-    if (remains.ends != correct.ends) {
-      const Report report = diagnose(build_job(remains));
-      hung.add(judge(correct, faulted->job, faulted->fault, report));
-      ++hung_verdicts[std::string(verdict_name(report.verdict))];
-    }
+    hung.add(seed, correct, *faulted, directory);
     if (judgement.flagged && judgement.ranks_right && judgement.position_right) continue;
     keep(directory, seed, "fault", faulted->job);
     wrong[kind] += "seed " + std::to_string(seed) + (judgement.flagged ? "" : " UNFLAGGED") +
@@ -80,8 +112,7 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
               static_cast<unsigned long long>(jobs), static_cast<unsigned long long>(first), accusations, harmless);
   for (const auto& [kind, tally] : by_kind) tally.print(kind.c_str());
   all.print("all");
-  hung.print("\nas hung");
-  for (const auto& [verdict, count] : hung_verdicts) std::printf("  %s: %d\n", verdict.c_str(), count);
+  hung.print();
   const bool good = accusations == 0 && all.flagged == all.faults && all.percent(all.ranks_right) >= 95 &&
                     all.percent(all.position_right) >= 95;
   return good ? 0 : 1;

@@ -1,5 +1,5 @@
 // The fault is seen through what it did to the sequences of its rank, before and after: one per communicator, and one
-// per pair of ranks and communicator for messages. Nobody can see more than that.
+// per pair of ranks, communicator and tag for messages. Nobody can see more than that.
 #include "support/judge.h"
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <set>
 #include <tuple>
 #include <vector>
+
+#include "support/oracle.h"
 
 namespace lockstep::testing {
 namespace {
@@ -28,19 +30,18 @@ std::string visible(const JobSketch& job, const SketchOp& op) {
   return text + " " + op.datatype + " " + op.payload;
 }
 
-Channel channel_of(const SketchOp& op, std::int32_t rank, bool by_tag) {
+Channel channel_of(const SketchOp& op, std::int32_t rank) {
   if (is_collective(op.kind)) return {op.comm, Side::kCollective, 0, 0, 0};
-  const std::uint32_t tag = by_tag ? op.tag : 0;
-  return is_send(op.kind) ? Channel{op.comm, Side::kSend, rank, op.peer, tag}
-                          : Channel{op.comm, Side::kReceive, op.peer, rank, tag};
+  return is_send(op.kind) ? Channel{op.comm, Side::kSend, rank, op.peer, op.tag}
+                          : Channel{op.comm, Side::kReceive, op.peer, rank, op.tag};
 }
 
 bool is_matched(const SketchOp& op) { return is_collective(op.kind) || is_point_to_point(op.kind); }
 
-Sequences sequences_of(const JobSketch& job, std::int32_t rank, bool by_tag) {
+Sequences sequences_of(const JobSketch& job, std::int32_t rank) {
   Sequences sequences;
   for (const SketchOp& op : job.programs[static_cast<std::size_t>(rank)]) {
-    if (is_matched(op)) sequences[channel_of(op, rank, by_tag)].push_back(visible(job, op));
+    if (is_matched(op)) sequences[channel_of(op, rank)].push_back(visible(job, op));
   }
   return sequences;
 }
@@ -68,8 +69,8 @@ Place changed_part(const Channel& channel, const std::vector<std::string>& befor
 class Judge {
  public:
   Judge(const JobSketch& correct, const JobSketch& faulted, const Fault& fault)
-      : correct_(correct), faulted_(faulted), fault_(fault) {
-    for (const bool by_tag : {false, true}) compare_sequences(by_tag);
+      : correct_(correct), faulted_(faulted), fault_(fault), job_(build_job(faulted)), meetings_(find_meetings(job_)) {
+    compare_sequences();
     if (places_.empty()) find_moved_calls();
   }
 
@@ -81,7 +82,7 @@ class Judge {
   bool position_right(const Finding& finding) const {
     if (!finding.position || !finding.communicator) return false;
     const std::optional<OpKind> kind = op_kind_from_name(finding.position->op);
-    const bool message = kind && is_point_to_point(*kind);
+    const bool message = kind && (is_point_to_point(*kind) || *kind == OpKind::kProbe);
     return std::ranges::any_of(places_, [&](const Place& place) {
       const auto& [comm, side, from, to, tag] = place.channel;
       return correct_.communicators[static_cast<std::size_t>(comm)].name == finding.communicator->name &&
@@ -114,18 +115,34 @@ class Judge {
     return correct_.communicators[static_cast<std::size_t>(comm)].members;
   }
 
-  void compare_sequences(bool by_tag) {
-    Sequences before = sequences_of(correct_, fault_.rank, by_tag);
-    Sequences after = sequences_of(faulted_, fault_.rank, by_tag);
+  void compare_sequences() {
+    Sequences before = sequences_of(correct_, fault_.rank);
+    Sequences after = sequences_of(faulted_, fault_.rank);
     std::set<Channel> channels;
     for (const auto& [channel, calls] : before) channels.insert(channel);
     for (const auto& [channel, calls] : after) channels.insert(channel);
     for (const Channel& channel : channels) {
       if (before[channel] == after[channel]) continue;
       places_.push_back(changed_part(channel, before[channel], after[channel]));
+      if (std::get<Side>(channel) != Side::kCollective) reach_visible(places_.back());
       add_right_ranks(channel);
     }
   }
+
+  /// Messages agree in more than equal ones: a receive may be longer in MPI, a payload left out. What is seen of a missing
+  /// message is the first pair further on that does not agree.
+  void reach_visible(Place& place) const {
+    const auto& [comm, side, from, to, tag] = place.channel;
+    const auto found = meetings_.messages.find({static_cast<std::uint32_t>(comm), from, to, tag});
+    if (found == meetings_.messages.end()) return;
+    const auto& [sends, receives] = found->second;
+    std::size_t seq = 0;
+    while (seq < sends.size() && seq < receives.size() && message_disagreement(job_, at(sends[seq]), at(receives[seq])).empty()) {
+      ++seq;
+    }
+    place.high = std::max(place.high, seq);
+  }
+  const Operation& at(CallRef ref) const { return job_.programs()[ref.program].operations[ref.index]; }
 
   /// Three members or more: the majority shows who is wrong. Two, or the ends of a message: both are named, unless the
   /// rank is known from elsewhere, because it is missed or surplus in several places.
@@ -154,15 +171,12 @@ class Judge {
     std::map<Channel, std::size_t> position;
     for (std::size_t i = 0; i < end; ++i) {
       if (!is_matched(before[i])) continue;
-      for (const bool by_tag : {false, true}) {
-        const Channel channel = channel_of(before[i], fault_.rank, by_tag);
-        if (by_tag && std::get<Side>(channel) == Side::kCollective) continue;  // no tag
-        const std::size_t seq = position[channel]++;
-        if (i < first) continue;
-        places_.push_back({channel, seq, seq});
-        const auto& all = members(std::get<0>(channel));
-        touched_.insert(all.begin(), all.end());
-      }
+      const Channel channel = channel_of(before[i], fault_.rank);
+      const std::size_t seq = position[channel]++;
+      if (i < first) continue;
+      places_.push_back({channel, seq, seq});
+      const auto& all = members(std::get<0>(channel));
+      touched_.insert(all.begin(), all.end());
     }
     right_ranks_.push_back({fault_.rank});
   }
@@ -176,6 +190,8 @@ class Judge {
   const JobSketch& correct_;
   const JobSketch& faulted_;
   const Fault& fault_;
+  Job job_;  // the faulted one
+  Meetings meetings_;
   std::vector<Place> places_;
   std::vector<Ranks> right_ranks_;
   Ranks touched_;
@@ -191,6 +207,8 @@ Judgement judge(const JobSketch& correct, const JobSketch& faulted, const Fault&
   const Finding& first = report.findings.front();
   judgement.ranks_right = judge.ranks_right(first);
   judgement.position_right = judge.position_right(first);
+  judgement.blames_others = first.severity <= Severity::kContractViolation && !first.divergent_ranks.empty() &&
+                            std::ranges::find(first.divergent_ranks, fault.rank) == first.divergent_ranks.end();
   judgement.found = std::string(verdict_name(first.verdict)) + "/" + first.finding_class + " ranks " +
                     Judge::to_text({first.divergent_ranks.begin(), first.divergent_ranks.end()});
   if (first.communicator) judgement.found += " on " + first.communicator->name;

@@ -227,7 +227,7 @@ class NaiveReplay {
     const Operation& operation = op(call);
     const std::int32_t rank = job_.programs()[call.program].rank;
     const auto sides = meetings_.messages.find(
-        {static_cast<std::uint32_t>(operation.comm), operation.peer, rank, operation.tag});
+        {static_cast<std::uint32_t>(operation.comm), operation.peer, rank, nccl() ? kNoTag : operation.tag});
     if (sides == meetings_.messages.end()) return false;
     const auto taken = static_cast<std::size_t>(std::ranges::count_if(
         sides->second.receives, [call](CallRef receive) { return receive.index < call.index; }));
@@ -288,7 +288,11 @@ class NaiveReplay {
         if (is_point_to_point(op(call).kind)) std::ranges::for_each(partners(call), lower_to);
       }
     }
-    for (const auto& [call, label] : label_) coupled_[label].push_back(call);
+    // Batches wait for each other's messages; a collective among the parts holds its own batch only.
+    for (const auto& [call, label] : label_) {
+      coupled_[label];
+      if (is_point_to_point(op(call).kind)) coupled_[label].push_back(call);
+    }
   }
 
   const Job& job_;

@@ -1,6 +1,8 @@
 // See the header.
 #include "support/random_trial.h"
 
+#include <algorithm>
+
 #include "diagnose/diagnose.h"
 #include "support/evidence.h"
 #include "support/oracle.h"
@@ -9,15 +11,17 @@ namespace lockstep::testing {
 
 namespace {
 
-std::string accusation(const JobSketch& job, std::string_view form, bool has_ended) {
+std::string accusation(const JobSketch& job, std::string_view form) {
   const Report report = diagnose(build_job(job));
   for (const Finding& finding : report.findings) {
     if (finding.severity >= Severity::kUnsafe) continue;
     return std::string(form) + ": " + std::string(severity_name(finding.severity)) + " " + finding.finding_class + ": " +
            finding.title;
   }
+  // Where a rank has not ended nothing is proven, and the report must not say that it is.
+  const bool all_ended = std::ranges::all_of(job.ends, [](ProgramEnd end) { return end.kind == EndKind::kExited; });
   const bool open = report.verdict == Verdict::kInsufficient || report.verdict == Verdict::kOtherCause;
-  if (report.verdict == Verdict::kConsistent || (open && !has_ended)) return "";
+  if (all_ended ? report.verdict == Verdict::kConsistent : open) return "";
   return std::string(form) + ": verdict " + std::string(verdict_name(report.verdict));
 }
 
@@ -25,9 +29,9 @@ std::string accusation(const JobSketch& job, std::string_view form, bool has_end
 
 std::string false_accusation(const JobSketch& correct, std::uint64_t seed) {
   Random random(seed ^ 0x11feU);
-  std::string found = accusation(correct, "plan", true);
-  if (found.empty()) found = accusation(as_recorded(correct), "record", true);
-  if (found.empty()) found = accusation(live_snapshot(correct, random), "snapshot", false);
+  std::string found = accusation(correct, "plan");
+  if (found.empty()) found = accusation(as_recorded(correct), "record");
+  if (found.empty()) found = accusation(live_snapshot(correct, random), "snapshot");
   return found;
 }
 

@@ -67,6 +67,33 @@ class LetterMaker {
     });
   }
 
+  void tagged_messages(int comm) {
+    for_each_partner(comm, [&](std::int32_t partner) {
+      for (const std::uint32_t tag : {1U, 2U}) {
+        for (const OpKind kind : {kSend, kRecv, kIsend}) {
+          SketchOp op = message(kind, comm, partner, kind == kIsend ? "h" : "");
+          op.tag = tag;
+          add(op);
+        }
+      }
+      add({.kind = kProbe, .comm = comm, .peer = partner, .tag = 1});
+    });
+  }
+  /// Both communicators in one launch, in either order; one collective and a message.
+  void groups() {
+    const SketchOp on_first{.kind = kAllReduce, .comm = 0, .datatype = "f32", .count = "1", .redop = "sum"};
+    SketchOp on_second = on_first;
+    on_second.comm = 1;
+    on_second.stream = "s";
+    if (is_member(0) && is_member(1)) {
+      letters_.push_back({on_first, on_second});
+      letters_.push_back({on_second, on_first});
+    }
+    for_each_partner(0, [&](std::int32_t partner) {
+      letters_.push_back({on_first, message(rank_ < partner ? kSend : kRecv, 0, partner)});
+    });
+  }
+
   std::vector<Letter> take() { return std::move(letters_); }
 
  private:
@@ -114,6 +141,17 @@ std::vector<Letter> letters_of(Alphabet alphabet, const std::vector<SketchComm>&
       make.batches(0);
       make.wait("g");
       make.wait("h");
+      break;
+    case Alphabet::kTags:
+      make.tagged_messages(0);
+      make.wait("h");
+      break;
+    case Alphabet::kGroups:
+      make.all_reduce(0);
+      make.all_reduce(1);
+      make.stream(1);
+      make.groups();
+      make.plain_messages(0);
       break;
     case Alphabet::kMini:
       make.all_reduce(0);
@@ -174,8 +212,13 @@ class Enumerator {
 
 }  // namespace
 
+bool makes_sense(Alphabet alphabet, Library library) {
+  if (alphabet == Alphabet::kTags) return library == Library::kMpi;
+  return alphabet != Alphabet::kGroups || library != Library::kMpi;
+}
+
 SmallWorld small_world(Shape shape, Alphabet alphabet, std::size_t max_per_rank, std::size_t max_in_job) {
-  static const char* const kAlphabets[] = {"order", "arguments", "messages", "mixed", "mini"};
+  static const char* const kAlphabets[] = {"order", "arguments", "messages", "mixed", "tags", "groups", "mini"};
   static const char* const kShapes[] = {"pair", "chain", "nested"};
   SmallWorld world{.max_per_rank = max_per_rank, .max_in_job = max_in_job};
   world.name = std::string(kShapes[static_cast<int>(shape)]) + " " + kAlphabets[static_cast<int>(alphabet)] + ", <= " +

@@ -27,6 +27,8 @@ enum class Alphabet {
   kArguments,  ///< collectives on one communicator that differ in kind, root, count, datatype, reduction
   kMessages,   ///< send, recv, isend, irecv, wait, batches, to every partner
   kMixed,      ///< some of each
+  kTags,       ///< messages with tags, probe
+  kGroups,     ///< collectives and messages launched together, several streams
   kMini,       ///< the fewest that show an order cycle: two collectives, send, recv
 };
 
@@ -35,6 +37,9 @@ enum class Shape {
   kChain,      ///< ranks 0-2; communicators [0,1] and [1,2]
   kNested,     ///< ranks 0-2; communicators [0,1,2] and [0,1]
 };
+
+/// Tags and probes are MPI's; launches of collectives with messages are not.
+bool makes_sense(Alphabet alphabet, Library library);
 
 SmallWorld small_world(Shape shape, Alphabet alphabet, std::size_t max_per_rank, std::size_t max_in_job);
 

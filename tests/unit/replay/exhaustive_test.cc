@@ -1,6 +1,8 @@
-// match and replay against the slow oracle on all jobs of small worlds; tests/bench/small_worlds_full.cc has larger ones.
+// match, replay and diagnose against the slow oracle on all jobs of small worlds: up to 3 ranks, 2 communicators, 4 calls.
+// tests/bench/small_worlds_full.cc has larger ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "support/engine_check.h"
@@ -28,13 +30,14 @@ TEST_P(SmallWorlds, AgreeWithTheOracleInEveryJob) {
   const SmallWorld world = small_world(c.shape, c.alphabet, c.max_per_rank, c.max_in_job);
   int failures = 0;
   const std::size_t jobs = for_each_job(world, library, [&](const JobSketch& plain) {
+    const auto expect_none = [&](const JobSketch& job, const std::string& wrong) {
+      if (!wrong.empty() && ++failures <= 3) ADD_FAILURE() << world.name << ": " << wrong << "\n" << to_job_json(job);
+    };
     for (const JobSketch& job : {plain, as_recorded(plain), with_completed_rank(plain, 0)}) {
-      if (failures >= 3) return;
-      const std::string wrong = engine_against_oracle(build_job(job));
-      if (wrong.empty()) continue;
-      ++failures;
-      ADD_FAILURE() << world.name << ": " << wrong << "\n" << to_job_json(job);
+      expect_none(job, engine_against_oracle(build_job(job)));
     }
+    // Not the third state: it contradicts itself where the job hangs, and what to conclude is not the oracle's to say.
+    for (const JobSketch& job : {plain, as_recorded(plain)}) expect_none(job, diagnosis_against_oracle(build_job(job)));
   });
   EXPECT_GT(jobs, 100U);
 }
@@ -44,17 +47,31 @@ constexpr WorldCase kWorlds[] = {
     {Shape::kNested, Alphabet::kOrder, 2, 3},   {Shape::kPair, Alphabet::kArguments, 2, 3},
     {Shape::kNested, Alphabet::kArguments, 1, 3}, {Shape::kPair, Alphabet::kMessages, 2, 4},
     {Shape::kNested, Alphabet::kMessages, 1, 3}, {Shape::kPair, Alphabet::kMixed, 2, 3},
-    {Shape::kNested, Alphabet::kMini, 4, 4},    {Shape::kChain, Alphabet::kMini, 4, 4},
+    {Shape::kPair, Alphabet::kTags, 2, 4},      {Shape::kPair, Alphabet::kGroups, 2, 4},
+    {Shape::kNested, Alphabet::kGroups, 1, 3},  {Shape::kNested, Alphabet::kMini, 4, 4},
+    {Shape::kChain, Alphabet::kMini, 4, 4},
 };
 constexpr Library kLibraries[] = {Library::kUnknown, Library::kTorch, Library::kNccl, Library::kMpi};
 
-std::string case_name(const ::testing::TestParamInfo<std::tuple<WorldCase, Library>>& info) {
-  const std::string library(library_name(std::get<1>(info.param)));
-  return "World" + std::to_string(info.index / std::size(kLibraries)) + "_" + (library.empty() ? "unknown" : library);
+std::vector<std::tuple<WorldCase, Library>> combinations() {
+  std::vector<std::tuple<WorldCase, Library>> result;
+  for (const WorldCase& world : kWorlds) {
+    for (const Library library : kLibraries) {
+      if (makes_sense(world.alphabet, library)) result.emplace_back(world, library);
+    }
+  }
+  return result;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SmallWorlds,
-                         ::testing::Combine(::testing::ValuesIn(kWorlds), ::testing::ValuesIn(kLibraries)), case_name);
+std::string case_name(const ::testing::TestParamInfo<std::tuple<WorldCase, Library>>& info) {
+  const auto& [c, library] = info.param;
+  const std::string world = small_world(c.shape, c.alphabet, c.max_per_rank, c.max_in_job).name;
+  std::string name = world.substr(0, world.find(',')) + " " + std::string(library_name(library));
+  std::ranges::replace(name, ' ', '_');
+  return name + (library == Library::kUnknown ? "unknown" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SmallWorlds, ::testing::ValuesIn(combinations()), case_name);
 
 }  // namespace
 }  // namespace lockstep::testing
