@@ -25,18 +25,22 @@ bool enter_slowly(ThreadState& thread, const void* frame) noexcept {
   return true;
 }
 
-bool CallScope::fold_poll(OpKind kind, std::uint64_t detail) noexcept {
-  trace::CallRecord* last = t_thread.last_poll;
-  if (last == nullptr || last->kind != static_cast<std::uint8_t>(kind) || last->detail != detail ||
+bool CallScope::fold_poll(OpKind kind, std::uint64_t key) noexcept {
+  const ThreadState& thread = t_thread;
+  trace::CallRecord* last = thread.last_poll;
+  if (last == nullptr || thread.last_poll_key != key || last->kind != static_cast<std::uint8_t>(kind) ||
       last->call_site != site_) {
     return false;
   }
   record_ = last;
-  folded_ = true;
+  std::atomic_ref(last->return_ticks).store(0, std::memory_order_relaxed);
   std::atomic_ref(last->count).store(last->count + 1, std::memory_order_relaxed);
   return true;
 }
 
-void CallScope::keep_poll() noexcept { t_thread.last_poll = record_; }
+void CallScope::keep_poll(std::uint64_t key) noexcept {
+  t_thread.last_poll = record_;
+  t_thread.last_poll_key = key;
+}
 
 }  // namespace lockstep::shim

@@ -68,16 +68,18 @@ class CallScope {
   /// Ends the scope without a record: nothing was entered.
   void leave() noexcept;
 
-  /// Folds this poll into the thread's last record if that was the same poll; true then, and `enter` is not called.
-  bool fold_poll(OpKind kind, std::uint64_t detail) noexcept;
+  /// Folds this poll into the thread's last record if that was the same poll (same key, same place); true then, and `enter` is
+  /// not called. The record is entered again.
+  bool fold_poll(OpKind kind, std::uint64_t key) noexcept;
   /// After an unsuccessful poll: later equal ones may be folded into it.
-  void keep_poll() noexcept;
+  void keep_poll(std::uint64_t key) noexcept;
+  /// The communicator ends with this call: nothing of it is touched at return.
+  void forget_collective() noexcept;
 
  private:
   void leave_collective() noexcept;
   bool active_ = false;
   bool reserved_ = false;
-  bool folded_ = false;
   std::uint32_t site_ = 0;
   std::uint64_t enter_ticks_ = 0;
   const void* caller_ = nullptr;
@@ -121,6 +123,7 @@ inline void CallScope::enter(const Call& call) noexcept {
     if (__builtin_expect(inside != 0 && inside != thread.thread, 0)) mark_concurrent(comm);
     comm.inside.store(thread.thread, std::memory_order_relaxed);
     collective_ = &comm;
+    if (__builtin_expect((call.flags & trace::kCallOpaqueArgs) != 0, 0)) mark_unverified(comm);
     const bool root = call.has_root;
     const std::uint64_t shape = static_cast<std::uint64_t>(call.kind) |
                                 static_cast<std::uint64_t>(call.flags & (trace::kCallNonblocking | trace::kCallPersistent)) << 8 |
@@ -139,6 +142,7 @@ inline void CallScope::enter(const Call& call) noexcept {
     auto* extension = reinterpret_cast<trace::NameRecord*>(record + i);
     std::atomic_ref(extension->commit).store(thread.commit, std::memory_order_release);
   }
+  thread.last_poll = nullptr;
   record->enter_ticks = enter_ticks_;
   record->return_ticks = 0;
   record->count = call.count;
@@ -163,6 +167,11 @@ inline void CallScope::set_aux(std::uint32_t aux) noexcept {
 inline void CallScope::leave() noexcept {
   t_thread.frame = nullptr;
   leave_collective();
+}
+
+inline void CallScope::forget_collective() noexcept {
+  leave_collective();
+  collective_ = nullptr;
 }
 
 inline void CallScope::leave_collective() noexcept {

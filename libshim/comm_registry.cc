@@ -229,4 +229,8 @@ void mark_concurrent(Comm& comm) noexcept {
   if (comm.entry != nullptr) std::atomic_ref(comm.entry->flags).fetch_or(trace::kCommConcurrent);
 }
 
+void mark_unverified(Comm& comm) noexcept {
+  if (comm.entry != nullptr) std::atomic_ref(comm.entry->flags).fetch_or(trace::kCommUnverified);
+}
+
 }  // namespace lockstep::shim

@@ -87,5 +87,7 @@ inline void publish_fingerprint(Comm& comm) noexcept {
 
 /// Two threads were in `comm` at once: its positions mean nothing from now on.
 void mark_concurrent(Comm& comm) noexcept;
+/// A call on `comm` had an argument of unknown meaning.
+void mark_unverified(Comm& comm) noexcept;
 
 }  // namespace lockstep::shim

@@ -13,6 +13,7 @@
 #include "original.h"
 #include "recorder.h"
 #include "trace_writer.h"
+#include "vector_registry.h"
 
 namespace lockstep::shim {
 
@@ -64,6 +65,7 @@ void begin_anew() noexcept {
   reset_comms();
   reset_names();
   reset_sites();
+  reset_vectors();
 }
 
 }  // namespace
@@ -91,6 +93,7 @@ bool start_recorder() noexcept {
     write_text(trace::SideKind::kNote, 0, "the pointer file could not be written");
   }
   recorder.epoch += 1;
+  if (forked && recorder.on_new_file != nullptr) recorder.on_new_file();
   recorder.phase->store(kPhaseOn, std::memory_order_release);
   return true;
 }

@@ -26,6 +26,7 @@ struct Recorder {
   TracePlace place;
   Anchor loaded;                 ///< when the library came in
   std::atomic<std::uint32_t> threads{0};
+  void (*on_new_file)() = nullptr;  ///< what a backend must write into the file of a forked child
 };
 extern constinit Recorder g_recorder;
 
@@ -41,6 +42,7 @@ struct ThreadState {
   std::uint32_t slot;            ///< of the block
   const void* foreign_site;      ///< call site that a Fortran entry saw, for the C entry behind it
   trace::CallRecord* last_poll;  ///< record that an equal poll may be folded into
+  std::uint64_t last_poll_key;
 };
 extern constinit thread_local ThreadState t_thread __attribute__((tls_model("initial-exec")));
 

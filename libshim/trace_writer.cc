@@ -35,7 +35,7 @@ bool take_slot(std::uint32_t slot, std::uint32_t thread) noexcept {
 void register_thread(ThreadState& thread) noexcept {
   thread = ThreadState{.frame = thread.frame, .next = nullptr, .end = nullptr, .commit = 0, .epoch = g_recorder.epoch,
                        .thread = 0, .index = 0, .slot = ~std::uint32_t{0}, .foreign_site = thread.foreign_site,
-                       .last_poll = nullptr};
+                       .last_poll = nullptr, .last_poll_key = 0};
   const ErrnoKeeper keep;
   thread.thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
   thread.index = g_recorder.threads.fetch_add(1, std::memory_order_relaxed);

@@ -104,6 +104,7 @@ struct CommEntry {
 enum CommEntryFlags : std::uint32_t {
   kCommConcurrent = 1U << 0,  ///< two threads were in it at once: positions and fingerprints mean nothing
   kCommLateStart = 1U << 1,   ///< first seen after calls on it may have been made (recorder started later, fork)
+  kCommUnverified = 1U << 2,  ///< a call had an argument of unknown meaning: fingerprints mean nothing, positions do
 };
 static_assert(sizeof(CommEntry) == 1344 && sizeof(CommEntry) % 64 == 0 && std::is_trivially_copyable_v<CommEntry>);
 
