@@ -118,7 +118,9 @@ void _exec_backward_pass(Engine& engine) {
 [[gnu::noinline]] bool has_overflow(Engine& engine) {
   std::uint8_t overflow = 0;
   for (const ParamGroup& group : engine.groups) {
-    for (const float grad : group.grads) overflow |= std::isfinite(grad) ? 0 : 1;
+    for (const float grad : group.grads) {
+      if (!std::isfinite(grad)) overflow = 1;
+    }
   }
   MPI_Allreduce(MPI_IN_PLACE, &overflow, 1, MPI_UINT8_T, MPI_MAX, engine.dp);
   _model_parallel_all_reduce(engine, &overflow, MPI_UINT8_T, MPI_MAX);
