@@ -28,6 +28,7 @@ struct Call {
   std::uint32_t seq = 0;                ///< not for collectives
   // What goes into a collective's fingerprint beside kind, flags and redop.
   bool has_root = false;
+  bool has_position = true;             ///< false: not all members of `comm` make this call
   std::uint64_t agreed_count = 0;
   std::uint64_t agreed_type = 0;
 };
@@ -117,7 +118,7 @@ inline void CallScope::enter(const Call& call) noexcept {
   if (!reserved_) reserve(call.extensions);
   std::uint64_t detail = call.detail;
   std::uint32_t seq = call.seq;
-  if (call.comm != nullptr && is_collective(call.kind)) {
+  if (call.comm != nullptr && is_collective(call.kind) && call.has_position) {
     Comm& comm = *call.comm;
     const std::uint32_t inside = comm.inside.load(std::memory_order_relaxed);
     if (__builtin_expect(inside != 0 && inside != thread.thread, 0)) mark_concurrent(comm);

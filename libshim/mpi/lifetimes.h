@@ -50,6 +50,10 @@ inline void Recording::of(MPI_Group group, int tag) noexcept {
   std::uint64_t hash = 0;
   // Asking an invalid handle would raise the host's error in our name; null is the one that is worth telling.
   if (group != g_constants.null_group && call_.comm != nullptr) hash = hash_group(group, size);
+  if (call_.kind == OpKind::kCreateGroup) {
+    call_.has_position = false;
+    call_.seq = trace::kNoPosition;
+  }
   call_.extensions = 1;
   scope_.reserve(1);
   if (auto* record = scope_.extension<trace::CreationRecord>(0, trace::RecordKind::kCreation)) {

@@ -104,11 +104,43 @@ inline void Recording::poll_probe(int source, int tag, const int* flag, MPI_Stat
   if (!scope_.fold_poll(OpKind::kIprobe, poll_key_)) scope_.enter(call_);
 }
 
+// The receive behind a matched probe names a message, not a source: what the probe found is looked up.
+template <class Count>
+void Recording::takes(OpKind kind, Count count, MPI_Datatype datatype, const MPI_Message* message) noexcept {
+  call_.kind = kind;
+  call_.datatype = meaning_of(datatype);
+  call_.count = units(call_.datatype, static_cast<std::uint64_t>(count));
+  call_.detail = request_id_;
+  call_.seq = trace::kNoPosition;
+  if (*message == g_constants.no_process_message) {
+    call_.peer = trace::kProcNull;
+  } else if (FoundMessage& found = found_message(to_word(*message));
+             found.handle.load(std::memory_order_acquire) == to_word(*message)) {
+    call_.comm = find_comm(found.comm);
+    call_.peer = found.source;
+    call_.aux = found.tag;
+    call_.seq = position(call_.peer, false);
+    found.handle.store(0, std::memory_order_relaxed);
+  } else {
+    call_.peer = trace::kAnySource;
+    call_.aux = trace::kAnyTagWord;
+    call_.flags |= trace::kCallAnySource | trace::kCallAnyTag | trace::kCallOpaqueArgs;
+  }
+  scope_.enter(call_);
+}
+
 inline void Recording::finish_receive(int result) noexcept {
   if (status_ == nullptr) return;
   if (result == MPI_SUCCESS && (flag_ == nullptr || *flag_ != 0)) {
-    const std::int32_t source = (*status_)->MPI_SOURCE;
+    const std::int32_t source = peer_of((*status_)->MPI_SOURCE);
     const auto tag = static_cast<std::uint32_t>((*status_)->MPI_TAG);
+    if (found_ != nullptr && call_.comm != nullptr) {
+      FoundMessage& found = found_message(to_word(*found_));
+      found.comm = call_.comm->handle.load(std::memory_order_relaxed);
+      found.source = source;
+      found.tag = tag;
+      found.handle.store(to_word(*found_), std::memory_order_release);
+    }
     if (half_ != nullptr) {
       half_->peer = source;
       half_->tag = tag;

@@ -45,6 +45,7 @@ struct Constants {
   MPI_Comm null_comm;
   MPI_Request null_request;
   MPI_Group null_group;
+  MPI_Message no_process_message;
 };
 inline constinit Constants g_constants = {};
 
@@ -77,6 +78,7 @@ inline bool find_natives() noexcept {
   g_constants.null_comm = LOCKSTEP_CONSTANT(MPI_Comm, MPI_COMM_NULL, ompi_mpi_comm_null);
   g_constants.null_request = LOCKSTEP_CONSTANT(MPI_Request, MPI_REQUEST_NULL, ompi_request_null);
   g_constants.null_group = LOCKSTEP_CONSTANT(MPI_Group, MPI_GROUP_NULL, ompi_mpi_group_null);
+  g_constants.no_process_message = LOCKSTEP_CONSTANT(MPI_Message, MPI_MESSAGE_NO_PROC, ompi_message_no_proc);
   return to_word(g_constants.world) != 0 && to_word(g_constants.null_request) != 0;
 }
 

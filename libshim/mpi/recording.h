@@ -50,6 +50,12 @@ class Recording {
     completed_index_ = completed;
     return *this;
   }
+  Recording& finds(MPI_Message* message, MPI_Status** status) noexcept {
+    found_ = message;
+    status_ = status;
+    if (*status == MPI_STATUS_IGNORE) *status = &own_status_;
+    return *this;
+  }
 
   // collectives.h
   void barrier() noexcept;
@@ -85,6 +91,8 @@ class Recording {
                     MPI_Datatype recvtype, int source, int recvtag, MPI_Status** status) noexcept;
   void probe(int source, int tag, MPI_Status** status) noexcept;
   void poll_probe(int source, int tag, const int* flag, MPI_Status** status) noexcept;
+  template <class Count>
+  void takes(OpKind kind, Count count, MPI_Datatype datatype, const MPI_Message* message) noexcept;
   void completes(OpKind kind, int count, const MPI_Request* requests) noexcept;
   void polls(int count, const MPI_Request* requests, const int* flag) noexcept;
   void opaque(const char* name) noexcept;
@@ -158,6 +166,7 @@ class Recording {
   bool made_same_ = false;
   const int* completed_index_ = nullptr;
   const int* flag_ = nullptr;
+  MPI_Message* found_ = nullptr;
   std::uint64_t poll_key_ = 0;
   MPI_Status** status_ = nullptr;
   MPI_Status own_status_;

@@ -65,6 +65,18 @@ inline std::uint32_t next_message(std::uint32_t comm, std::int32_t peer, bool se
   return trace::kNoPosition;
 }
 
+/// A message that a matched probe found: where it came from. Few are open at a time.
+struct FoundMessage {
+  std::atomic<std::uint64_t> handle{0};
+  std::uint64_t comm = 0;  ///< handle of the communicator
+  std::int32_t source = 0;
+  std::uint32_t tag = 0;
+};
+inline constexpr std::uint32_t kFoundSlots = 256;
+extern constinit FoundMessage g_found[kFoundSlots];
+
+inline FoundMessage& found_message(std::uint64_t handle) noexcept { return g_found[spread(handle) % kFoundSlots]; }
+
 /// For a new file after a fork.
 void reset_requests() noexcept;
 

@@ -25,3 +25,21 @@ function(lockstep_add_mpi_program name)
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}.${implementation} RUNTIME_OUTPUT_DIRECTORY ${LOCKSTEP_MPI_BIN})
   endforeach()
 endfunction()
+
+# The same for Fortran, by each implementation's compiler wrapper: CMake's own Fortran support would be asked of everybody.
+function(lockstep_add_mpi_fortran_program name source)
+  foreach(implementation ${LOCKSTEP_MPI_IMPLEMENTATIONS})
+    find_program(LOCKSTEP_FORTRAN_${implementation} NAMES mpifort.${implementation})
+    find_program(LOCKSTEP_GFORTRAN NAMES gfortran)
+    if(NOT LOCKSTEP_FORTRAN_${implementation} OR NOT LOCKSTEP_GFORTRAN)
+      continue()
+    endif()
+    set(output ${LOCKSTEP_MPI_BIN}/${name}.${implementation})
+    set(modules ${CMAKE_CURRENT_BINARY_DIR}/${name}.${implementation}.d)
+    add_custom_command(OUTPUT ${output}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${LOCKSTEP_MPI_BIN} ${modules}
+      COMMAND ${LOCKSTEP_FORTRAN_${implementation}} -g -w -J${modules} ${source} -o ${output}
+      DEPENDS ${source})
+    add_custom_target(${name}_${implementation} ALL DEPENDS ${output})
+  endforeach()
+endfunction()

@@ -155,6 +155,20 @@ TEST(Ring, RecordsSaySomethingWhereTheyAreAllKept) {
   EXPECT_FALSE(trace.gap_in_blocks);
 }
 
+TEST(Ring, ACommunicatorThatTwoThreadsUsedAtOnceIsMarked) {
+  for (const auto& [mode, marked] : {std::pair<const char*, bool>{"concurrent", true}, {"alternating", false}}) {
+    const TemporaryDirectory directory;
+    HostOptions options;
+    options.env = recorded_into(directory.path());
+    EXPECT_EQ(run_host({SHIM_HOST, mode}, options).status, 0);
+    const std::vector<ReadTrace> traces = read_traces(directory.path());
+    ASSERT_EQ(traces.size(), 1U);
+    EXPECT_EQ(traces[0].problems, std::vector<std::string>{});
+    EXPECT_EQ((traces[0].entries.at(1).flags & kCommConcurrent) != 0, marked);
+    EXPECT_EQ((traces[0].header.state & kStateConcurrent) != 0, marked);
+  }
+}
+
 TEST(Ring, AnchorsGiveTheSameRate) {
   const TemporaryDirectory directory;
   const ReadTrace trace = run_count(directory.path(), 0, 100'000, -1);

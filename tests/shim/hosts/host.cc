@@ -140,6 +140,32 @@ int mode_threads() {
   return 0;
 }
 
+// Two threads in one communicator at once, which MPI forbids; and one after the other, which it does not.
+void* slow_broadcast(void*) {
+  char buffer[77];
+  MPI_Bcast(buffer, 77, MPI_CHAR, 0, MPI_COMM_WORLD);
+  return nullptr;
+}
+int mode_concurrent() {
+  pthread_t thread;
+  pthread_create(&thread, nullptr, slow_broadcast, nullptr);
+  usleep(30'000);
+  for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  pthread_join(thread, nullptr);
+  say("done", 1);
+  return 0;
+}
+int mode_alternating() {
+  for (int i = 0; i < 2; ++i) {
+    pthread_t thread;
+    pthread_create(&thread, nullptr, slow_broadcast, nullptr);
+    pthread_join(thread, nullptr);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  say("done", 1);
+  return 0;
+}
+
 // More threads over time than the ring has blocks.
 int mode_short_threads() {
   for (int i = 0; i < 700; ++i) {
@@ -328,7 +354,7 @@ struct Mode {
 const Mode kModes[] = {
     {"plain", mode_plain}, {"fork", mode_fork}, {"fork_communicates", mode_fork_communicates},
     {"fork_exec", mode_fork_exec}, {"vfork", mode_vfork}, {"posix_spawn", mode_posix_spawn},
-    {"threads", mode_threads}, {"short_threads", mode_short_threads}, {"atexit", mode_atexit}, {"abort", mode_abort},
+    {"threads", mode_threads}, {"concurrent", mode_concurrent}, {"alternating", mode_alternating}, {"short_threads", mode_short_threads}, {"atexit", mode_atexit}, {"abort", mode_abort},
     {"exit_without_finalize", mode_exit_without_finalize}, {"underscore_exit", mode_underscore_exit},
     {"raise", mode_raise}, {"signals", mode_signals}, {"errno", mode_errno}, {"environment", mode_environment},
     {"descriptors", mode_descriptors}, {"silent", mode_silent}, {"jump", mode_jump}, {"throw", mode_throw},

@@ -54,7 +54,8 @@ STUB(MPI_Type_get_envelope, (MPI_Datatype, int* a, int* b, int* c, int* combiner
 STUB(MPI_Type_get_contents, (MPI_Datatype, int, int, int, int[], MPI_Aint[], MPI_Datatype[]), )
 STUB(MPI_Type_free, (MPI_Datatype*), )
 STUB(MPI_Barrier, (MPI_Comm), errno = EXDEV;)
-STUB(MPI_Bcast, (void*, int, MPI_Datatype, int, MPI_Comm), )
+// A broadcast of 77 elements takes its time.
+STUB(MPI_Bcast, (void*, int count, MPI_Datatype, int, MPI_Comm), if (count == 77) usleep(100'000);)
 STUB(MPI_Allreduce, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op, MPI_Comm),
      if (from != MPI_IN_PLACE) std::memcpy(to, from, static_cast<std::size_t>(count) * static_cast<std::size_t>(type >> 8 & 0xFF));)
 STUB(MPI_Send, (const void*, int, MPI_Datatype, int, int, MPI_Comm), )
