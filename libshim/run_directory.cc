@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 
 #include "text.h"
 
@@ -42,8 +43,13 @@ bool is_network_file_system(const char* path) noexcept {
   }
 }
 
-// Makes every missing part of `path`. 0700 for what is new: traces name hosts and programs.
-bool make_directories(const char* path) noexcept {
+// Who may read the files may also list their directories.
+mode_t directory_mode(const Config& config) noexcept {
+  return 0700U | ((config.file_mode & 0040U) != 0 ? 0050U : 0U) | ((config.file_mode & 0004U) != 0 ? 0005U : 0U);
+}
+
+// Makes every missing part of `path`.
+bool make_directories(const char* path, mode_t mode) noexcept {
   char part[kMaxPath];
   const std::size_t length = std::strlen(path);
   if (length == 0 || length >= kMaxPath) return false;
@@ -52,7 +58,7 @@ bool make_directories(const char* path) noexcept {
     if (part[i] != '/' && part[i] != '\0') continue;
     const char kept = part[i];
     part[i] = '\0';
-    if (mkdir(part, 0700) != 0 && errno != EEXIST) return false;
+    if (mkdir(part, mode) != 0 && errno != EEXIST) return false;
     part[i] = kept;
   }
   return true;
@@ -101,6 +107,26 @@ void local_run(Text& run, const char* host) noexcept {
   run.add("local-").add_name(host).add("-").add_number(getppid()).add("-").add(started);
 }
 
+// In a directory that everybody may write to: ours, and not a link that somebody else put there.
+bool is_own_directory(const char* path) noexcept {
+  struct statx info {};
+  return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_UID, &info) == 0 && S_ISDIR(info.stx_mode) &&
+         info.stx_uid == getuid();
+}
+
+// A directory for this run on a disk of this host.
+bool make_local_directory(const Config& config, const char* run, char (&directory)[kMaxPath]) noexcept {
+  for (const char* base : {config.local_directory, "/tmp", "/dev/shm"}) {
+    Text path(directory);
+    path.add(base).add("/lockstep-").add_number(static_cast<std::int64_t>(getuid()));
+    if (directory[0] != '/' || path.cut() || !make_directories(directory, directory_mode(config))) continue;
+    if (!is_own_directory(directory) || (!config.local_dir_given && is_network_file_system(directory))) continue;
+    path.add("/").add(run);
+    if (!path.cut() && make_directories(directory, directory_mode(config))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const char* find_trace_place(const Config& config, std::uint64_t start_unix_ns, TracePlace& place) noexcept {
@@ -133,7 +159,7 @@ const char* find_trace_place(const Config& config, std::uint64_t start_unix_ns, 
   }
   text.add(config.directory).add("/").add(place.run);
   if (text.cut() || text.length() + sizeof stem > kMaxPath) return "LOCKSTEP_DIR is too long";
-  if (!make_directories(directory)) return "cannot make the directory";
+  if (!make_directories(directory, directory_mode(config))) return "cannot make the directory";
   Text(place.directory).add(directory);
 
   if (!config.local_dir_given && !is_network_file_system(directory)) {
@@ -141,13 +167,7 @@ const char* find_trace_place(const Config& config, std::uint64_t start_unix_ns, 
     return nullptr;
   }
   Text(place.pointer).add(directory).add("/").add(stem).add(".ptr");
-  Text local(directory);
-  local.add(config.local_directory).add("/lockstep-").add_number(static_cast<std::int64_t>(getuid()));
-  local.add("/").add(place.run);
-  if (local.cut() || local.length() + sizeof stem > kMaxPath) return "the local directory's name is too long";
-  if (directory[0] != '/') return "the local directory must be an absolute path";
-  if (!make_directories(directory)) return "cannot make the local directory";
-  if (!config.local_dir_given && is_network_file_system(directory)) return "no local disk for the ring";
+  if (!make_local_directory(config, place.run, directory)) return "no local disk for the ring";
   Text(place.file).add(directory).add("/").add(stem).add(".lst");
   return nullptr;
 }

@@ -8,7 +8,7 @@ namespace lockstep::shim::mpi::LOCKSTEP_BACKEND {
 
 /// A signature as runs of basic types, repeated `times`.
 struct Signature {
-  static constexpr std::uint32_t kMaxRuns = 96;
+  static constexpr std::uint32_t kMaxRuns = 64;
   struct Run {
     std::uint64_t hash = 0;
     std::uint64_t count = 0;
@@ -46,6 +46,7 @@ struct Signature {
   /// Moves repetition from the runs into `times`: {i,d,i,d} becomes {i,d} twice. Runs that grow together where two copies
   /// meet ({i,d,i} twice is i,d,2i,d,i) are found as well.
   void reduce() noexcept {
+    if (used == 0) return;
     if (used == 1) {
       times *= runs[0].count;
       runs[0].count = 1;
@@ -93,64 +94,77 @@ struct Signature {
 
 bool read_signature(MPI_Datatype datatype, Signature& signature, int depth) noexcept;
 
-// The parts of a derived type; combiner by combiner only where a type has several inner types.
+// MPI_Type_get_contents wants room for all numbers of a type, be it an index list of thousands of blocks. Under g_contents_lock.
+inline constexpr int kMaxNumbers = 1 << 17;
+inline constexpr int kMaxTypes = 128;
+inline constinit int g_integers[kMaxNumbers] = {};
+inline constinit MPI_Aint g_addresses[kMaxNumbers] = {};
+inline constinit SpinLock g_contents_lock;
+
+inline bool is_predefined(MPI_Datatype datatype) noexcept {
+  int integers = 0;
+  int addresses = 0;
+  int types = 0;
+  int combiner = MPI_COMBINER_NAMED;
+  return g_native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
+         combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+         combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
+// All combiners but the struct hold copies of one type; how many follows from the sizes.
+inline bool read_copies(MPI_Datatype datatype, MPI_Datatype inner, Signature& signature, int depth) noexcept {
+  int outer_bytes = 0;
+  int inner_bytes = 0;
+  if (g_native.Type_size(datatype, &outer_bytes) != MPI_SUCCESS ||
+      g_native.Type_size(inner, &inner_bytes) != MPI_SUCCESS) {
+    return false;
+  }
+  if (outer_bytes == 0) return true;  // nothing in it
+  if (inner_bytes <= 0 || outer_bytes % inner_bytes != 0 || !read_signature(inner, signature, depth + 1)) return false;
+  signature.times *= static_cast<std::uint64_t>(outer_bytes / inner_bytes);
+  return true;
+}
+
+// The parts of a derived type.
 inline bool read_derived(MPI_Datatype datatype, Signature& signature, int depth) noexcept {
   int integers = 0;
   int addresses = 0;
   int types = 0;
   int combiner = 0;
   if (g_native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
-  constexpr int kMax = 256;
-  if (combiner == MPI_COMBINER_NAMED || types < 1 || integers > kMax || addresses > kMax || types > kMax) return false;
-  int integer_values[kMax];
-  MPI_Aint address_values[kMax];
-  MPI_Datatype type_values[kMax];
-  if (g_native.Type_get_contents(datatype, integers, addresses, types, integer_values, address_values, type_values) !=
-      MPI_SUCCESS) {
+  if (combiner == MPI_COMBINER_NAMED) {
+    int bytes = -1;  // a predefined type that predefined.def does not know; the markers MPI_LB and MPI_UB hold nothing
+    return g_native.Type_size(datatype, &bytes) == MPI_SUCCESS && bytes == 0;
+  }
+  if (types < 1 || integers > kMaxNumbers || addresses > kMaxNumbers || types > kMaxTypes) return false;
+  MPI_Datatype inner[kMaxTypes];
+  if (g_native.Type_get_contents(datatype, integers, addresses, types, g_integers, g_addresses, inner) != MPI_SUCCESS) {
     return false;
   }
   bool known = true;
-  if (types > 1) {
-    // Struct, the only one with several: integer_values = number of blocks, then their lengths.
-    known = combiner == MPI_COMBINER_STRUCT && integers == types + 1;
+  if (combiner == MPI_COMBINER_STRUCT) {
+    // integers: number of blocks, then their lengths; the array is used again further down.
+    int lengths[kMaxTypes];
+    known = integers == types + 1;
+    for (int i = 0; known && i < types; ++i) lengths[i] = g_integers[i + 1];
     for (int i = 0; known && i < types; ++i) {
       Signature part;
-      known = read_signature(type_values[i], part, depth + 1);
-      if (known) signature.append(part, static_cast<std::uint64_t>(integer_values[i + 1]));
+      known = read_signature(inner[i], part, depth + 1);
+      if (known && lengths[i] > 0) signature.append(part, static_cast<std::uint64_t>(lengths[i]));
     }
+    signature.reduce();
   } else {
-    // All others hold copies of one type; how many follows from the sizes.
-    Signature part;
-    int outer_bytes = 0;
-    int inner_bytes = 0;
-    known = g_native.Type_size(datatype, &outer_bytes) == MPI_SUCCESS &&
-            g_native.Type_size(type_values[0], &inner_bytes) == MPI_SUCCESS &&
-            read_signature(type_values[0], part, depth + 1);
-    if (known && outer_bytes > 0) {
-      known = inner_bytes > 0 && outer_bytes % inner_bytes == 0;
-      if (known) {
-        signature = part;
-        signature.times *= static_cast<std::uint64_t>(outer_bytes / inner_bytes);
-      }
-    }
+    known = types == 1 && read_copies(datatype, inner[0], signature, depth);
   }
+  // MPI_Type_get_contents hands out new references to derived types; those to predefined ones must not be freed.
   for (int i = 0; i < types; ++i) {
-    // MPI_Type_get_contents hands out new references to derived types; those to predefined ones must not be freed.
-    int a = 0;
-    int b = 0;
-    int c = 0;
-    int inner = MPI_COMBINER_NAMED;
-    if (g_native.Type_get_envelope(type_values[i], &a, &b, &c, &inner) == MPI_SUCCESS && inner != MPI_COMBINER_NAMED &&
-        inner != MPI_COMBINER_F90_REAL && inner != MPI_COMBINER_F90_COMPLEX && inner != MPI_COMBINER_F90_INTEGER) {
-      g_native.Type_free(&type_values[i]);
-    }
+    if (!is_predefined(inner[i])) g_native.Type_free(&inner[i]);
   }
-  if (signature.times == 1) signature.reduce();
   return known && signature.known;
 }
 
 inline bool read_signature(MPI_Datatype datatype, Signature& signature, int depth) noexcept {
-  if (depth > 12) return false;
+  if (depth > 6) return false;  // each level takes some kilobytes of the host's stack
   const std::uint64_t handle = to_word(datatype);
   for (std::uint32_t i = 0; i < g_predefined_count; ++i) {
     const Predefined& entry = g_predefined[i];
@@ -182,12 +196,17 @@ inline void learn_datatype(MPI_Datatype datatype) noexcept {
   for (std::uint32_t i = 0; i < g_predefined_count; ++i) {
     if (g_predefined[i].handle == handle) return;
   }
+  const SpinGuard guard(g_contents_lock);
   Signature signature;
-  if (!read_signature(datatype, signature, 0) || signature.used == 0) {
+  if (!read_signature(datatype, signature, 0)) {
     g_datatypes.remove(handle);
     return;
   }
   Meaning meaning;
+  if (signature.used == 0) {
+    g_datatypes.put(handle, meaning);  // no units at all
+    return;
+  }
   meaning.units = signature.times;
   if (signature.used == 1 && signature.runs[0].count == 1) {
     const char* name = basic_name(signature.runs[0].handle);

@@ -48,7 +48,7 @@ TEST_P(Recording, OfATourIsCompleteAndAgrees) {
         {"init", 1}, {"finalize", 1}, {"all_reduce", 1}, {"all_gather", 1}, {"gather", 1}, {"scatter", 1},
         {"all_to_all_v", 1}, {"scan", 1}, {"irecv", 1}, {"isend", 2}, {"wait", 3}, {"send", 2}, {"probe", 1}, {"recv", 1},
         {"barrier", in_pair ? 5 : 4}, {"test", 1}, {"split", 1}, {"dup", 1}, {"cart_create", 1}, {"free", in_pair ? 4 : 3},
-        {"broadcast", 6}, {"opaque", 5}};
+        {"broadcast", 9}, {"opaque", 5}};
     auto with_group = expected;
     if (in_pair) with_group["create_group"] = 1;
     EXPECT_EQ(kinds, with_group);
@@ -92,7 +92,7 @@ TEST_P(Recording, NamesRequestsInTheirCompletion) {
 TEST_P(Recording, ComparesDatatypesBySignature) {
   for (const ReadTrace& trace : record(2, "tour")) {
     const auto calls = of_kind(trace, OpKind::kBroadcast);
-    ASSERT_EQ(calls.size(), 6U);
+    ASSERT_EQ(calls.size(), 9U);
     for (int i = 0; i < 4; ++i) {
       EXPECT_EQ(trace.datatypes.at(calls[static_cast<std::size_t>(i)]->record.datatype).first, "MPI_INT");
       EXPECT_EQ(calls[static_cast<std::size_t>(i)]->record.count, 12U);
@@ -100,6 +100,11 @@ TEST_P(Recording, ComparesDatatypesBySignature) {
     for (int i = 4; i < 6; ++i) {
       EXPECT_EQ(trace.datatypes.at(calls[static_cast<std::size_t>(i)]->record.datatype).first, "{MPI_INT,MPI_DOUBLE}");
       EXPECT_EQ(calls[static_cast<std::size_t>(i)]->record.count, 3U);
+    }
+    EXPECT_EQ(calls[6]->record.count, 5000U);
+    for (int i = 7; i < 9; ++i) {
+      EXPECT_EQ(trace.datatypes.at(calls[static_cast<std::size_t>(i)]->record.datatype).first, "{MPI_INT,MPI_DOUBLE,MPI_INT}");
+      EXPECT_EQ(calls[static_cast<std::size_t>(i)]->record.count, 2U);
     }
   }
 }

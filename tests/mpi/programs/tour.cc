@@ -110,6 +110,31 @@ void datatypes() {
   for (MPI_Datatype* type : {&row, &rows, &strided, &picked, &mixed, &mixed3}) MPI_Type_free(type);
 }
 
+// An index list of many blocks; and a unit whose copies share a run where they meet: {i,d,i} twice is {i,d,2i,d,i}.
+void long_datatypes() {
+  constexpr int kBlocks = 5000;
+  std::vector<int> lengths(kBlocks, 1);
+  std::vector<int> places(kBlocks);
+  for (int i = 0; i < kBlocks; ++i) places[static_cast<std::size_t>(i)] = 2 * i;
+  MPI_Datatype sparse, three, six, spelled;
+  MPI_Type_indexed(kBlocks, lengths.data(), places.data(), MPI_INT, &sparse);
+  MPI_Type_commit(&sparse);
+  const int ones[3] = {1, 1, 1};
+  const MPI_Aint offsets[5] = {0, 8, 16, 24, 32};
+  const MPI_Datatype types[5] = {MPI_INT, MPI_DOUBLE, MPI_INT, MPI_DOUBLE, MPI_INT};
+  MPI_Type_create_struct(3, ones, offsets, types, &three);
+  MPI_Type_contiguous(2, three, &six);
+  MPI_Type_commit(&six);
+  const int blocks[5] = {1, 1, 2, 1, 1};
+  MPI_Type_create_struct(5, blocks, offsets, types, &spelled);
+  MPI_Type_commit(&spelled);
+  std::vector<double> buffer(2 * kBlocks);
+  MPI_Bcast(buffer.data(), 1, sparse, 0, MPI_COMM_WORLD);
+  MPI_Bcast(buffer.data(), 1, six, 0, MPI_COMM_WORLD);
+  MPI_Bcast(buffer.data(), 1, spelled, 0, MPI_COMM_WORLD);
+  for (MPI_Datatype* type : {&sparse, &three, &six, &spelled}) MPI_Type_free(type);
+}
+
 // What the analyzer has no rule for is recorded by its name, and what happens inside it is not recorded at all.
 void opaque() {
   int value = g_rank;
@@ -134,6 +159,7 @@ int main(int argc, char** argv) {
   messages();
   communicators();
   datatypes();
+  long_datatypes();
   opaque();
   MPI_Finalize();
   return 0;
