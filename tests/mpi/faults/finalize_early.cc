@@ -1,0 +1,9 @@
+// Rank 1 goes on to MPI_Finalize while the others still reduce.
+#include "fault.h"
+
+int main(int argc, char** argv) {
+  const fault::Program program(argc, argv);
+  int mine = program.rank, all = 0;
+  if (!program.faulty || program.rank != 1) MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  return program.finish();
+}

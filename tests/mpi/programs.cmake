@@ -1,0 +1,45 @@
+# lockstep_add_mpi_program(NAME SOURCE...): NAME.openmpi and NAME.mpich in the build tree's tests/mpi/bin, as far as headers and libraries
+# are there. Sets LOCKSTEP_MPI_IMPLEMENTATIONS.
+set(LOCKSTEP_MPI_BIN ${CMAKE_BINARY_DIR}/tests/mpi/bin)
+find_library(LOCKSTEP_OPENMPI_LIBRARY NAMES libmpi.so PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openmpi/lib NO_DEFAULT_PATH)
+find_library(LOCKSTEP_MPICH_LIBRARY NAMES libmpich.so)
+find_program(LOCKSTEP_OPENMPI_RUN NAMES mpirun.openmpi)
+find_program(LOCKSTEP_MPICH_RUN NAMES mpirun.mpich)
+set(LOCKSTEP_MPI_IMPLEMENTATIONS "")
+foreach(implementation openmpi mpich)
+  string(TOUPPER ${implementation} upper)
+  if(LOCKSTEP_${upper}_LIBRARY AND LOCKSTEP_${upper}_RUN AND EXISTS ${LOCKSTEP_${upper}_INCLUDE_DIR}/mpi.h)
+    list(APPEND LOCKSTEP_MPI_IMPLEMENTATIONS ${implementation})
+  endif()
+endforeach()
+
+function(lockstep_add_mpi_program name)
+  foreach(implementation ${LOCKSTEP_MPI_IMPLEMENTATIONS})
+    string(TOUPPER ${implementation} upper)
+    set(target ${name}_${implementation})
+    add_executable(${target} ${ARGN})
+    target_include_directories(${target} SYSTEM PRIVATE ${LOCKSTEP_${upper}_INCLUDE_DIR})
+    target_compile_definitions(${target} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+    target_compile_options(${target} PRIVATE -g -O1)
+    target_link_libraries(${target} PRIVATE ${LOCKSTEP_${upper}_LIBRARY})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}.${implementation} RUNTIME_OUTPUT_DIRECTORY ${LOCKSTEP_MPI_BIN})
+  endforeach()
+endfunction()
+
+# The same for Fortran, by each implementation's compiler wrapper: CMake's own Fortran support would be asked of everybody.
+function(lockstep_add_mpi_fortran_program name source)
+  foreach(implementation ${LOCKSTEP_MPI_IMPLEMENTATIONS})
+    find_program(LOCKSTEP_FORTRAN_${implementation} NAMES mpifort.${implementation})
+    find_program(LOCKSTEP_GFORTRAN NAMES gfortran)
+    if(NOT LOCKSTEP_FORTRAN_${implementation} OR NOT LOCKSTEP_GFORTRAN)
+      continue()
+    endif()
+    set(output ${LOCKSTEP_MPI_BIN}/${name}.${implementation})
+    set(modules ${CMAKE_CURRENT_BINARY_DIR}/${name}.${implementation}.d)
+    add_custom_command(OUTPUT ${output}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${LOCKSTEP_MPI_BIN} ${modules}
+      COMMAND ${LOCKSTEP_FORTRAN_${implementation}} -g -w -J${modules} ${source} -o ${output}
+      DEPENDS ${source})
+    add_custom_target(${name}_${implementation} ALL DEPENDS ${output})
+  endforeach()
+endfunction()
