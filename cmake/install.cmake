@@ -7,7 +7,8 @@ install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS lockstep_format lockstep_analyzer EXPORT lockstep_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET lockstep_shim)
-  install(TARGETS lockstep_shim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # Not among the libraries that programs link: it is there to be preloaded. The command looks for it here.
+  install(TARGETS lockstep_shim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)
 endif()
 
 install(DIRECTORY schemas/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

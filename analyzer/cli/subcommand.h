@@ -26,6 +26,7 @@ struct Subcommand {
   int (*run)(std::span<const std::string_view> args);
 };
 
+extern const Subcommand kRunSubcommand;
 extern const Subcommand kCheckSubcommand;
 extern const Subcommand kShowSubcommand;
 extern const Subcommand kExplainSubcommand;
