@@ -15,6 +15,7 @@ install(DIRECTORY schemas/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY analyzer/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep/analyzer
         FILES_MATCHING PATTERN "*.h"
         PATTERN cli EXCLUDE          # the command's own
+        PATTERN doctor EXCLUDE
         PATTERN job_data.h EXCLUDE)  # the inside of Job
 install(DIRECTORY schemas/ DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/schemas FILES_MATCHING PATTERN "*.json")
 

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kSubcommands = {&kRunSubcommand, &kCheckSubcommand, &kShowSubcommand,
+constexpr std::array kSubcommands = {&kRunSubcommand, &kDoctorSubcommand, &kCheckSubcommand, &kShowSubcommand,
                                      &kExplainSubcommand};
 
 std::string help_text() {

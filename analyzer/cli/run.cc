@@ -59,7 +59,9 @@ int become(std::span<const std::string_view> command) {
 int run_run(std::span<const std::string_view> args) {
   std::string directory;
   std::string ring;
+  std::vector<std::string> shown_in_help;
   CLI::App app;
+  app.add_option("CMD", shown_in_help, "the command and its arguments");
   app.add_option(
       "--dir", directory,
       "where the traces go (LOCKSTEP_DIR); otherwise lockstep-trace in the working directory of the program");
