@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -153,7 +154,7 @@ struct Report {
   } input_quality{};
 };
 
-/// One row of schemas/classes.json, compiled in (diagnose/classes.cc is generated from it at build time).
+/// One row of schemas/classes.json, which is compiled in.
 struct FindingClass {
   std::string_view id;
   std::string_view taxonomy;  ///< "T01 T02": the classes of public reports that it covers
@@ -161,6 +162,7 @@ struct FindingClass {
   std::string_view arises;
   std::string_view fixed;
 };
+std::span<const FindingClass> finding_classes();      ///< in the order of the file: by kind of fault
 const FindingClass* find_class(std::string_view id);  ///< nullptr: no such class
 
 }  // namespace lockstep

@@ -48,7 +48,8 @@ enum class EndKind : std::uint8_t {
 
 struct ProgramEnd {
   EndKind kind = EndKind::kUnknown;
-  int status = 0;
+  int status = 0;  ///< kStatusUnknown: the source shows that the calls end here, not how the process did
+  static constexpr int kStatusUnknown = -1;
   friend bool operator==(const ProgramEnd&, const ProgramEnd&) = default;
 };
 

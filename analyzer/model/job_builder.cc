@@ -85,6 +85,12 @@ void JobBuilder::rename(CommIndex index, std::string_view name) {
   data_->communicators[to_size(index)].name = name;
 }
 
+void JobBuilder::set_members(CommIndex index, std::span<const std::int32_t> members) {
+  Communicator& communicator = data_->communicators[to_size(index)];
+  communicator.members.assign(members.begin(), members.end());
+  communicator.members_known = !members.empty();
+}
+
 Program& JobBuilder::program(std::int32_t rank) {
   const auto [at, added] = interning_->programs.try_emplace(rank, data_->programs.size());
   if (added) data_->programs.push_back({.rank = rank});
@@ -120,6 +126,8 @@ SourceIndex JobBuilder::source(std::string_view path) {
   if (added) data_->sources.emplace_back(path);
   return at->second;
 }
+
+const std::string& JobBuilder::source_path(SourceIndex index) const { return data_->sources[to_size(index)]; }
 
 DatatypeIndex JobBuilder::datatype(std::string_view name) {
   return DatatypeIndex{intern_small(interning_->datatypes, data_->datatypes, name)};

@@ -27,6 +27,8 @@ class JobBuilder {
   const Communicator& communicator(CommIndex index) const;
   /// Names a communicator later than it was made.
   void rename(CommIndex index, std::string_view name);
+  /// States the members of a communicator that was made before they were known.
+  void set_members(CommIndex index, std::span<const std::int32_t> members);
 
   /// The program of a job rank, made empty at the first call. The reference is valid until the next call of program().
   Program& program(std::int32_t rank);
@@ -37,6 +39,7 @@ class JobBuilder {
   std::string_view text(StringIndex index) const;
   SiteIndex site(const CallSite& site);
   SourceIndex source(std::string_view path);
+  const std::string& source_path(SourceIndex index) const;
   /// False and index 0 once 65,535 different names were seen: hostile input.
   DatatypeIndex datatype(std::string_view name);
   RedopIndex redop(std::string_view name);

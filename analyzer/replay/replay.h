@@ -21,7 +21,7 @@
 //            a rooted collective wait only for the data they need
 //  blocking  the host waits for every operation, i-calls and batches too (mpi: sends wait for their receive, and every
 //            collective for all members, but nonblocking calls stay nonblocking)
-//  coupled   as lazy, but a batch completes only together with every batch it exchanges messages with
+//  coupled   as lazy, but a batch completes only together with every batch it exchanges messages with (mpi: as lazy)
 //
 // An operation known to have completed (OpState::kCompleted) never blocks. A collective whose kind, root or size differs
 // between members does not complete, unless it is known to have.
@@ -47,19 +47,25 @@ struct ReplayOptions {
   bool trust_completion = true;
 };
 
-/// One operation that cannot complete although its rank has come to it.
+/// One operation that holds its rank: the rank has come to it, and it cannot complete.
 struct BlockedOperation {
   ProgramIndex program = kNoProgram;
   std::uint32_t operation = 0;  ///< index in the program
-  GateIndex gate{};             ///< what it waits for, see MatchResult
+  std::size_t stuck = 0;        ///< index into ReplayResult::stuck: what it waits for
+};
+
+/// A rendezvous at which some ranks stand and others do not come.
+struct StuckGate {
+  GateIndex gate = kNoGate;  ///< of MatchResult; kNoGate for a probe and for a set of coupled batches
+  std::vector<ProgramIndex> arrived{};  ///< sorted
+  std::vector<ProgramIndex> later{};    ///< would arrive, but stand still before; sorted
+  std::vector<std::int32_t> never{};    ///< job ranks that have no such call in their program, or left none; sorted
 };
 
 struct ReplayResult {
-  /// Per rank that did not come to its end: the operations that hold it, the first one of each queue; by program, then
-  /// position. Empty = every program came to its end.
-  std::vector<BlockedOperation> blocked;
-  /// started[p] bit i: operation i of program p has started. Only filled where `blocked` is not empty.
-  std::vector<std::vector<bool>> started;
+  /// By program, then position. Empty = every program came to its end.
+  std::vector<BlockedOperation> blocked{};
+  std::vector<StuckGate> stuck{};
   bool finished() const { return blocked.empty(); }
 };
 
@@ -67,6 +73,6 @@ struct ReplayResult {
 ReplayResult replay(const Job& job, const MatchResult& match, const ReplayOptions& options);
 
 /// The models whose outcome can differ from `lazy` for this Job; the others need not be run.
-std::vector<BlockingModel> distinct_models(const Job& job);
+std::vector<BlockingModel> distinct_models(const Job& job, const MatchResult& match);
 
 }  // namespace lockstep

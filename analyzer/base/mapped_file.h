@@ -1,0 +1,43 @@
+// The bytes of an input: a regular file, mapped or read, or what a pipe or standard input gave. Knows no format.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+/// Owns the bytes of one input for as long as it lives.
+class MappedFile {
+ public:
+  /// So many zero bytes can be read past the end of contents(); parsers that read in blocks rely on it.
+  static constexpr std::size_t kPaddingBytes = 64;
+  /// A pipe cannot be mapped: what it gives lies in memory, so there is a limit to it.
+  static constexpr std::size_t kMaxPipeBytes = std::size_t{4} << 30;
+  /// Smaller files are read instead: faster, and safe from a writer that shortens the file meanwhile (SIGBUS).
+  static constexpr std::size_t kMaxReadBytes = std::size_t{16} << 20;
+
+  /// Opens `path`; "-" is standard input. kUnreadable with the system's reason when it cannot be opened or read, or is
+  /// a directory or a device; kUnsupported when a pipe gives more than kMaxPipeBytes. Blocks as the pipe does.
+  static Result<MappedFile> open(const std::string& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::string_view contents() const;
+
+ private:
+  MappedFile() = default;
+  static Result<MappedFile> map(const std::string& path, int descriptor, std::size_t size);
+  static Result<MappedFile> read(const std::string& path, int descriptor, std::size_t expected);
+
+  std::string buffer_;               // used when nothing is mapped; ends in kPaddingBytes zeros
+  const char* mapping_ = nullptr;    // start of the mapping
+  std::size_t size_ = 0;             // of the contents
+  std::size_t mapped_bytes_ = 0;     // of the mapping with its padding
+};
+
+}  // namespace lockstep

@@ -1,0 +1,384 @@
+// See the header. Classes follow the taxonomy of public reports; each is decided by what the calls show, never by names.
+#include "diagnose/collective_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/rank_ranges.h"
+#include "diagnose/call_counts.h"
+
+namespace lockstep {
+namespace {
+
+/// Both sides' calls at an edit; the member index of each side's representative.
+struct Sides {
+  ProgramIndex reference = kNoProgram;
+  ProgramIndex other = kNoProgram;
+  const std::vector<std::uint32_t>* reference_calls = nullptr;  // operation index by seq
+  const std::vector<std::uint32_t>* other_calls = nullptr;
+};
+
+Sides sides_of(const CommunicatorDifference& difference, const Deviation& deviation) {
+  const std::size_t reference = difference.variants[0].longest;
+  const std::size_t other = difference.variants[deviation.variants.front()].longest;
+  return {difference.sequences.members[reference], difference.sequences.members[other],
+          &difference.sequences.operations[reference], &difference.sequences.operations[other]};
+}
+
+std::vector<std::int32_t> ranks_of(const Job& job, const std::vector<ProgramIndex>& programs) {
+  std::vector<std::int32_t> ranks;
+  for (const ProgramIndex program : programs) ranks.push_back(job.program(program).rank);
+  return ranks;
+}
+
+std::vector<std::int32_t> deviating_ranks(const Job& job, const CommunicatorDifference& difference,
+                                          const Deviation& deviation) {
+  std::vector<std::int32_t> ranks;
+  for (const std::size_t v : deviation.variants) {
+    const auto more = ranks_of(job, difference.variants[v].members);
+    ranks.insert(ranks.end(), more.begin(), more.end());
+  }
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+/// All members make the same calls, in another order.
+bool is_permutation(const Describer& describe, const Sides& sides, const Alignment& alignment) {
+  if (!alignment.complete) return false;
+  std::map<std::uint64_t, int> balance;
+  bool paired = false;
+  for (const Edit& edit : alignment.edits) {
+    if (edit.kind != EditKind::kExtra) {
+      ++balance[signature(describe.job(), describe.operation(sides.reference, (*sides.reference_calls)[edit.reference]))];
+    }
+    if (edit.kind != EditKind::kMissing) {
+      --balance[signature(describe.job(), describe.operation(sides.other, (*sides.other_calls)[edit.other]))];
+      paired = true;
+    }
+  }
+  return paired && alignment.edits.size() > 1 && std::ranges::all_of(balance, [](const auto& entry) { return entry.second == 0; });
+}
+
+std::string_view class_of(Difference difference) {
+  switch (difference) {
+    case Difference::kNone:
+    case Difference::kKind:
+      return "kind_differs";
+    case Difference::kRoot:
+      return "root_differs";
+    case Difference::kCreation:
+      return "creation_differs";
+    case Difference::kCount:
+      return "size_differs";
+    case Difference::kDatatype:
+      return "datatype_differs";
+    case Difference::kReduction:
+      return "reduction_differs";
+    case Difference::kPayload:
+      return "payload_differs";
+  }
+  return "kind_differs";
+}
+
+std::string_view fix_of(Difference difference) {
+  switch (difference) {
+    case Difference::kNone:
+    case Difference::kKind:
+      return "let every member of the group take the same branch before this call: decide on a value that all of them share";
+    case Difference::kRoot:
+      return "compute the root from something that all members share, and give it as the same rank everywhere";
+    case Difference::kCreation:
+      return "let all ranks create the same groups with the same member lists, in the same order";
+    case Difference::kCount:
+      return "agree on the size first (gather the sizes, or pad to the largest), or use the variant with per-rank sizes";
+    case Difference::kDatatype:
+      return "convert to one datatype before the call on every member";
+    case Difference::kReduction:
+      return "use the same reduction on every member";
+    case Difference::kPayload:
+      return "receive in the order in which the peer sends";
+  }
+  return "";
+}
+
+/// Length of the shortest repetition that the last calls of the reference are made of; 0 = none seen twice.
+std::size_t period_before(const Describer& describe, const Sides& sides, std::size_t end, std::size_t longest) {
+  const auto key = [&](std::size_t seq) {
+    return signature(describe.job(), describe.operation(sides.reference, (*sides.reference_calls)[seq]));
+  };
+  for (std::size_t period = 1; period <= longest && 2 * period <= end; ++period) {
+    bool repeats = true;
+    for (std::size_t i = 0; i < period && repeats; ++i) repeats = key(end - 1 - i) == key(end - 1 - i - period);
+    if (repeats) return period;
+  }
+  return 0;
+}
+
+struct Imbalance {
+  std::string_view finding_class;
+  std::string reason;
+};
+
+Imbalance classify_missing(const Describer& describe, const Sides& sides, const Deviation& deviation) {
+  const Edit& first = deviation.alignment.edits.front();
+  const std::uint32_t call = (*sides.reference_calls)[first.reference];
+  const CommIndex comm = describe.operation(sides.reference, call).comm;
+  const bool at_end = first.other == sides.other_calls->size();
+  const std::size_t lacking = sides.reference_calls->size() - std::min(sides.reference_calls->size(), sides.other_calls->size());
+  const std::int32_t rank = describe.job().program(sides.other).rank;
+  if (op_class(describe.operation(sides.reference, call).kind) == OpClass::kCreation) {
+    return {"creation_not_joined", fmt::format("rank {} does not take part in making the communicator", rank)};
+  }
+  if (sides.other_calls->empty()) {
+    return {"never_arrived", fmt::format("rank {} makes no call on this group at all", rank)};
+  }
+  if (at_end) {
+    const std::size_t period = period_before(describe, sides, first.reference, lacking);
+    // One call that repeats may be anything; seen three times, or as a longer round twice, it is an iteration.
+    const bool iterates = period > 1 || (period == 1 && first.reference >= 3);
+    if (iterates && lacking % period == 0) {
+      return {"uneven_iterations",
+              fmt::format("the calls repeat every {}, and rank {} runs {} fewer of these rounds: the ranks have different "
+                          "numbers of iterations (batches, micro-batches)",
+                          period, rank, lacking / period)};
+    }
+  }
+  const std::uint32_t made = count_like(describe, sides.other, comm, sides.reference, call);
+  if (made > 0 && describe.operation(sides.reference, call).site != SiteIndex{}) {
+    return {"count_differs_by_local_state",
+            fmt::format("the same line runs {} on rank {} and {} on rank {}", 
+                        times_text(count_like(describe, sides.reference, comm, sides.reference, call)),
+                        describe.job().program(sides.reference).rank, times_text(made), rank)};
+  }
+  if (at_end) {
+    const bool more_elsewhere = !describe.job().program(sides.other).operations.empty() &&
+                                sides.other_calls->back() + 1 < describe.job().program(sides.other).operations.size();
+    if (!more_elsewhere) return {"early_exit", fmt::format("rank {} ends after its call before this one", rank)};
+  }
+  return {"call_skipped", fmt::format("rank {} goes on without it", rank)};
+}
+
+Imbalance classify_extra(const Describer& describe, const Sides& sides, const Deviation& deviation) {
+  const Edit& first = deviation.alignment.edits.front();
+  const std::uint32_t call = (*sides.other_calls)[first.other];
+  const Operation& operation = describe.operation(sides.other, call);
+  const std::uint32_t made = count_like(describe, sides.reference, operation.comm, sides.other, call);
+  const std::int32_t rank = describe.job().program(sides.other).rank;
+  if (made == 0) {
+    return {"rank_gated_call", fmt::format("no other rank makes such a call{}: it stands behind a condition that is true on rank {} only",
+                                           describe.from_site(operation), rank)};
+  }
+  if (operation.site != SiteIndex{}) {
+    return {"count_differs_by_local_state",
+            fmt::format("the same line runs {} on rank {} and {} on rank {}",
+                        times_text(count_like(describe, sides.other, operation.comm, sides.other, call)), rank,
+                        times_text(made), describe.job().program(sides.reference).rank)};
+  }
+  return {"extra_call", fmt::format("rank {} makes one such call more", rank)};
+}
+
+std::string_view fix_of_imbalance(std::string_view finding_class) {
+  if (finding_class == "count_differs_by_local_state") {
+    return "make the number of calls on a group independent of what a rank owns: combine locally over the loop and call once "
+           "after it, or let every member run the same number of rounds (keep empty items)";
+  }
+  if (finding_class == "uneven_iterations") {
+    return "give every rank the same number of batches (drop or pad the last), or let all ranks agree to stop before the next round";
+  }
+  if (finding_class == "rank_gated_call") {
+    return "move the call out of the condition, or make the condition the same on every member of the group";
+  }
+  if (finding_class == "early_exit") {
+    return "let the rank that leaves tell the others first (agree on an error flag), so that all leave at the same call";
+  }
+  if (finding_class == "creation_not_joined") {
+    return "call the creation on every rank of the parent, members or not";
+  }
+  return "make the call on every member of the group, or on none: the condition around it may not depend on local state";
+}
+
+void describe_mismatch(const Describer& describe, const CommunicatorDifference& difference, const Deviation& deviation,
+                       const Sides& sides, Finding& finding) {
+  const Edit& edit = deviation.alignment.edits.front();
+  const std::uint32_t ours = (*sides.other_calls)[edit.other];
+  const std::uint32_t theirs = (*sides.reference_calls)[edit.reference];
+  const Operation& a = describe.operation(sides.other, ours);
+  const Operation& b = describe.operation(sides.reference, theirs);
+  const Difference what = compare_collective(describe.job(), b, a);
+  finding.verdict = Verdict::kMismatch;
+  finding.finding_class = class_of(what);
+  finding.severity = Severity::kCertain;
+  // Equal bytes arrive whole today, since they are moved as bytes; NCCL's contract still asks for one type.
+  if (what == Difference::kDatatype && !has_reduction(a.kind)) {
+    const std::size_t bytes = datatype_bytes(describe.job().datatype(a.datatype));
+    if (bytes != 0 && bytes == datatype_bytes(describe.job().datatype(b.datatype))) {
+      finding.severity = Severity::kContractViolation;
+    }
+  }
+  const std::vector<std::int32_t> deviating = deviating_ranks(describe.job(), difference, deviation);
+  const std::vector<std::int32_t> others = ranks_of(describe.job(), difference.variants[0].members);
+  finding.title = fmt::format("{} and {} make different calls at #{} on {}", ranks_text(deviating), ranks_text(others),
+                              edit.reference, describe.communicator(difference.comm));
+  finding.explanation = fmt::format("at #{} on {}, {} call{} {}{}; {} call{} {}{}", edit.reference,
+                                    describe.communicator(difference.comm), ranks_text(deviating),
+                                    deviating.size() == 1 ? "s" : "", describe.arguments(a), describe.from_site(a),
+                                    ranks_text(others), others.size() == 1 ? "s" : "", describe.arguments(b),
+                                    describe.from_site(b));
+  finding.fix = fix_of(what);
+  finding.operations = {describe.view(sides.other, ours), describe.view(sides.reference, theirs)};
+}
+
+void describe_order(const Describer& describe, const CommunicatorDifference& difference, const Deviation& deviation,
+                    const Sides& sides, Finding& finding) {
+  const Edit& first = deviation.alignment.edits.front();
+  // Both sides at the first position that differs: what one calls now, the other calls later.
+  const std::uint32_t at = std::min(first.reference, first.other);
+  const std::uint32_t ours = (*sides.other_calls)[std::min<std::size_t>(at, sides.other_calls->size() - 1)];
+  const std::uint32_t theirs = (*sides.reference_calls)[std::min<std::size_t>(at, sides.reference_calls->size() - 1)];
+  finding.verdict = Verdict::kOrder;
+  finding.finding_class = "order_differs";
+  finding.severity = Severity::kCertain;
+  const std::vector<std::int32_t> deviating = deviating_ranks(describe.job(), difference, deviation);
+  const std::vector<std::int32_t> others = ranks_of(describe.job(), difference.variants[0].members);
+  finding.title = fmt::format("{} make{} the same calls on {} as {}, in another order, from #{} on", ranks_text(deviating),
+                              deviating.size() == 1 ? "s" : "", describe.communicator(difference.comm),
+                              ranks_text(others), at);
+  finding.explanation = fmt::format(
+      "at #{} on {}, {} call{} {}{}, where {} call{} {}{}; each makes the other's call later", at,
+      describe.communicator(difference.comm), ranks_text(deviating), deviating.size() == 1 ? "s" : "",
+      describe.arguments(describe.operation(sides.other, ours)), describe.from_site(describe.operation(sides.other, ours)),
+      ranks_text(others), others.size() == 1 ? "s" : "", describe.arguments(describe.operation(sides.reference, theirs)),
+      describe.from_site(describe.operation(sides.reference, theirs)));
+  finding.fix = "issue the calls in one order that all ranks share: sort by name or index what they walk over, not by hash or arrival";
+  finding.operations = {describe.view(sides.other, ours), describe.view(sides.reference, theirs)};
+}
+
+void describe_imbalance(const Describer& describe, const CommunicatorDifference& difference, const Deviation& deviation,
+                        const Sides& sides, Finding& finding) {
+  const Edit& first = deviation.alignment.edits.front();
+  const bool missing = first.kind == EditKind::kMissing;
+  const ProgramIndex caller = missing ? sides.reference : sides.other;
+  const std::uint32_t call = missing ? (*sides.reference_calls)[first.reference] : (*sides.other_calls)[first.other];
+  const Imbalance imbalance =
+      missing ? classify_missing(describe, sides, deviation) : classify_extra(describe, sides, deviation);
+  const std::vector<std::int32_t> deviating = deviating_ranks(describe.job(), difference, deviation);
+  const std::vector<std::int32_t> others = ranks_of(describe.job(), difference.variants[0].members);
+  const Operation& operation = describe.operation(caller, call);
+  finding.verdict = Verdict::kImbalance;
+  finding.finding_class = imbalance.finding_class;
+  finding.severity = Severity::kCertain;
+  const std::string subject = ranks_text(deviating);
+  const bool one = deviating.size() == 1;
+  if (missing) {
+    finding.title = fmt::format("{} {} not make {} #{} on {}, which {} make{}", subject, one ? "does" : "do",
+                                op_name(operation.kind), first.reference, describe.communicator(difference.comm),
+                                ranks_text(others), others.size() == 1 ? "s" : "");
+  } else {
+    finding.title = fmt::format("{} make{} an extra {} #{} on {}, which {} {} not make", subject, one ? "s" : "",
+                                op_name(operation.kind), first.other, describe.communicator(difference.comm),
+                                ranks_text(others), others.size() == 1 ? "does" : "do");
+  }
+  const ProgramEnd end = describe.job().program(sides.other).end;
+  const auto calls_of = [](std::size_t count) { return fmt::format("{} call{}", count, count == 1 ? "" : "s"); };
+  finding.explanation = fmt::format(
+      "calls on {} differ: {} make{} {}, {} make{} {}; {} {} {}{}; {}", describe.communicator(difference.comm), subject,
+      one ? "s" : "", calls_of(sides.other_calls->size()), ranks_text(others), others.size() == 1 ? "s" : "",
+      calls_of(sides.reference_calls->size()), missing ? "missing is" : "surplus is", describe.arguments(operation),
+      fmt::format("#{}", missing ? first.reference : first.other), describe.from_site(operation), imbalance.reason);
+  if (missing && end.kind == EndKind::kExited && end.status > 0 && first.other == sides.other_calls->size()) {
+    finding.explanation += fmt::format("; {} exited with status {}", ranks_text(std::span(deviating).first(1)), end.status);
+  }
+  finding.fix = fix_of_imbalance(imbalance.finding_class);
+  finding.operations = {describe.view(caller, call)};
+}
+
+}  // namespace
+
+Finding deviation_finding(const Describer& describe, const CommunicatorDifference& difference,
+                          const Deviation& deviation) {
+  const Job& job = describe.job();
+  const Sides sides = sides_of(difference, deviation);
+  const Edit& first = deviation.alignment.edits.front();
+  Finding finding;
+  if (is_permutation(describe, sides, deviation.alignment)) {
+    describe_order(describe, difference, deviation, sides, finding);
+    finding.divergent_meaning = DivergentMeaning::kMinority;
+  } else if (first.kind == EditKind::kSubstituted) {
+    describe_mismatch(describe, difference, deviation, sides, finding);
+    finding.divergent_meaning = DivergentMeaning::kMinority;
+  } else {
+    describe_imbalance(describe, difference, deviation, sides, finding);
+    finding.divergent_meaning =
+        first.kind == EditKind::kMissing ? DivergentMeaning::kMissing : DivergentMeaning::kExtra;
+  }
+  finding.communicator = describe.communicator_view(difference.comm);
+  const bool shown_by_reference = first.reference < sides.reference_calls->size() && first.kind != EditKind::kExtra;
+  const ProgramIndex shown = shown_by_reference ? sides.reference : sides.other;
+  const std::uint32_t shown_call =
+      shown_by_reference ? (*sides.reference_calls)[first.reference] : (*sides.other_calls)[first.other];
+  finding.position = describe.position(shown, shown_call);
+  if (difference.has_majority) {
+    finding.divergent_ranks = deviating_ranks(job, difference, deviation);
+  } else {
+    finding.divergent_ranks = ranks_of(job, difference.sequences.members);
+    finding.divergent_meaning = DivergentMeaning::kNoMajority;
+  }
+  CallCounts counts = communicator_counts(describe, difference.comm);
+  const bool unequal = std::ranges::adjacent_find(counts.by_rank, [](const auto& a, const auto& b) {
+                         return a.second != b.second;
+                       }) != counts.by_rank.end();
+  if (unequal) {
+    finding.counts.push_back(std::move(counts));
+    for (CallCounts& site : differing_site_counts(describe, difference.comm, sides.reference, sides.other)) {
+      finding.counts.push_back(std::move(site));
+    }
+  }
+  for (const OperationView& operation : finding.operations) {
+    const Evidence evidence{operation.file, operation.line};
+    if (!evidence.file.empty()) finding.evidence.push_back(evidence);
+  }
+  return finding;
+}
+
+void explain_count_difference(const Describer& describe, const CountDifference& difference, Finding& finding) {
+  const Job& job = describe.job();
+  const Operation& call = describe.operation(difference.more, difference.operation);
+  const std::int32_t more = job.program(difference.more).rank;
+  const std::int32_t fewer = job.program(difference.fewer).rank;
+  const std::uint32_t count_more = count_like(describe, difference.more, call.comm, difference.more, difference.operation);
+  const std::uint32_t count_fewer = count_like(describe, difference.fewer, call.comm, difference.more, difference.operation);
+  CallCounts counts = communicator_counts(describe, call.comm);
+  finding.explanation = fmt::format("calls on {} differ: rank {} makes {}, rank {} makes {}", describe.communicator(call.comm),
+                                    more, counts.by_rank[more], fewer, counts.by_rank[fewer]);
+  finding.counts.push_back(std::move(counts));
+  if (call.site != SiteIndex{}) {
+    finding.explanation += fmt::format("; {}{} is made {} by rank {} and {} by rank {}", op_name(call.kind),
+                                       describe.from_site(call), times_text(count_more), more, times_text(count_fewer), fewer);
+  }
+  if (count_fewer > 0) {
+    finding.finding_class = "count_differs_by_local_state";
+    const auto witness =
+        find_loop_witness(describe, difference.more, difference.fewer, call.site, count_more, count_fewer);
+    if (witness) {
+      const std::string where =
+          witness->comm_a == witness->comm_b
+              ? fmt::format("on {} too", describe.communicator(witness->comm_a))
+              : fmt::format("on {} and {}", describe.communicator(witness->comm_a), describe.communicator(witness->comm_b));
+      finding.explanation += fmt::format(
+          ", and so is its {} {}: {} runs a loop {} on rank {} and {} on rank {}", op_name(witness->kind), where,
+          witness->function, times_text(count_more), more, times_text(count_fewer), fewer);
+    }
+    finding.explanation += "; what it loops over, or the branch around it, depends on what the rank owns";
+  } else {
+    finding.finding_class = "call_skipped";
+    finding.explanation += fmt::format("; rank {} never makes it", fewer);
+  }
+  finding.fix = fix_of_imbalance(finding.finding_class);
+  for (CallCounts& site : differing_site_counts(describe, call.comm, difference.more, difference.fewer)) {
+    finding.counts.push_back(std::move(site));
+  }
+}
+
+}  // namespace lockstep

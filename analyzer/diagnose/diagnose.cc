@@ -1,0 +1,428 @@
+// The order of the questions: do calls differ, does replay come to its end, is every rank accounted for. What is left
+// without a finding is `consistent` only where every program ended.
+#include "diagnose/diagnose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "base/rank_ranges.h"
+#include "diagnose/collective_findings.h"
+#include "diagnose/describe.h"
+#include "diagnose/difference.h"
+#include "diagnose/draft.h"
+#include "diagnose/message_findings.h"
+#include "diagnose/standstill_findings.h"
+#include "diagnose/wait_graph.h"
+#include "match/match.h"
+#include "replay/replay.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<CommunicatorDifference> find_differences(const Job& job, const MatchResult& match) {
+  std::vector<CommIndex> unequal;
+  for (std::uint32_t c = 0; c < match.communicators.size(); ++c) {
+    if (!match.communicators[c].agreed) unequal.push_back(CommIndex{c});
+  }
+  std::vector<CommunicatorDifference> differences;
+  constexpr std::size_t kAtOnce = 64;  // bounds the memory of the sequences
+  for (std::size_t from = 0; from < unequal.size(); from += kAtOnce) {
+    const std::span part = std::span(unequal).subspan(from, std::min(kAtOnce, unequal.size() - from));
+    for (CallSequences& sequences : collect_sequences(job, match, part)) {
+      if (auto difference = find_difference(job, std::move(sequences))) differences.push_back(std::move(*difference));
+    }
+  }
+  return differences;
+}
+
+class Diagnosis {
+ public:
+  explicit Diagnosis(const Job& job)
+      : job_(job), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
+
+  Report run() {
+    standstill_ = replay(job_, match_, {.model = models_.front()});
+    causes_ = find_causes(job_, standstill_);
+    add_deviations();
+    add_messages();
+    join_differences(drafts_);
+    add_cycles();
+    add_absences();
+    add_outsiders();
+    if (drafts_.empty()) add_model_findings();
+    if (drafts_.empty() || std::ranges::none_of(drafts_, [](const Draft& d) { return decides(d.finding); })) {
+      add_open_questions();
+    }
+    return report();
+  }
+
+ private:
+  static bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
+
+  std::vector<std::string> models_that_stall() const {
+    std::vector<std::string> names;
+    for (const BlockingModel model : models_) {
+      if (model == models_.front() || !replay(job_, match_, {.model = model}).finished()) {
+        names.emplace_back(blocking_model_name(model));
+      }
+    }
+    // Models that are not told apart for this job block alike.
+    if (models_.size() == 1) names = {"lazy", "eager", "blocking"};
+    return names;
+  }
+
+  void add_cycles() {
+    std::vector<std::string> names;
+    std::vector<Draft> cycles;
+    for (const Cause& cause : causes_) {
+      if (cause.kind != CauseKind::kCycle) continue;
+      if (names.empty()) names = models_that_stall();
+      Draft draft{.finding = cycle_finding(describe_, standstill_, cause), .stalls = true};
+      draft.finding.models = names;
+      std::vector<CommIndex> communicators;
+      for (const std::size_t s : cause.stuck) {
+        if (standstill_.stuck[s].gate == kNoGate) continue;
+        const GateOwner owner = owner_of(match_, standstill_.stuck[s].gate);
+        communicators.push_back(owner.comm != kNoComm ? owner.comm : match_.channels[owner.channel].comm);
+      }
+      adopt_difference(draft, communicators, cause.ranks, drafts_);
+      cycles.push_back(std::move(draft));
+    }
+    std::ranges::move(cycles, std::back_inserter(drafts_));
+  }
+
+  /// The cause whose ranks stand at, or are missed at, a call of the communicator.
+  const Cause* cause_on(CommIndex comm) const {
+    for (const Cause& cause : causes_) {
+      for (const std::size_t s : cause.stuck) {
+        const GateIndex gate = standstill_.stuck[s].gate;
+        if (gate != kNoGate && owner_of(match_, gate).comm == comm) return &cause;
+      }
+    }
+    return nullptr;
+  }
+
+  void add_deviations() {
+    for (const CommunicatorDifference& difference : find_differences(job_, match_)) {
+      const Cause* cause = cause_on(difference.comm);
+      for (const Deviation& deviation : difference.deviations) {
+        Draft draft{.finding = deviation_finding(describe_, difference, deviation),
+                    .comm = difference.comm,
+                    .stalls = cause != nullptr};
+        if (cause != nullptr) add_wait_for(describe_, standstill_, *cause, draft.finding);
+        measure(difference, deviation, draft);
+        drafts_.push_back(std::move(draft));
+      }
+    }
+  }
+
+  void measure(const CommunicatorDifference& difference, const Deviation& deviation, Draft& draft) const {
+    for (const Edit& edit : deviation.alignment.edits) {
+      if (edit.kind != EditKind::kExtra) ++draft.missing;
+      if (edit.kind != EditKind::kMissing) ++draft.extra;
+    }
+    const Edit& first = deviation.alignment.edits.front();
+    const std::size_t reference = difference.variants[0].longest;
+    const std::size_t other = difference.variants[deviation.variants.front()].longest;
+    const bool missing = first.kind != EditKind::kExtra;
+    const ProgramIndex program = difference.sequences.members[missing ? reference : other];
+    draft.first_call = missing ? difference.sequences.operations[reference][first.reference]
+                               : difference.sequences.operations[other][first.other];
+    draft.signature = signature(job_, describe_.operation(program, draft.first_call));
+    // One whole sequence is a prefix of the other: the end is missing, or, seen from the other side, surplus.
+    const std::size_t shorter = std::min(difference.sequences.operations[reference].size(),
+                                         difference.sequences.operations[other].size());
+    draft.at_end = first.kind != EditKind::kSubstituted && std::min<std::size_t>(first.reference, first.other) == shorter;
+  }
+
+  void add_messages() {
+    for (Draft& draft : message_drafts(describe_)) {
+      for (const Cause& cause : causes_) {
+        const bool concerns = std::ranges::any_of(draft.finding.divergent_ranks, [&](std::int32_t rank) {
+          return std::ranges::binary_search(cause.ranks, rank);
+        });
+        if (!concerns || !draft.finding.wait_for.empty() || cause.kind == CauseKind::kUnequalCalls) continue;
+        add_wait_for(describe_, standstill_, cause, draft.finding);
+        draft.stalls = true;
+      }
+      drafts_.push_back(std::move(draft));
+    }
+  }
+
+  void add_absences() {
+    for (const Cause& cause : causes_) {
+      if (cause.kind == CauseKind::kCycle || cause.kind == CauseKind::kUnequalCalls) continue;
+      // What a rank lacks that ended and left a whole record is a difference, and told as one.
+      const bool compared = std::ranges::all_of(cause.ranks, [&](std::int32_t rank) {
+                              return job_.program_of_rank(rank) != kNoProgram;
+                            }) &&
+                            std::ranges::any_of(cause.stuck, [&](std::size_t s) {
+                              return standstill_.stuck[s].gate != kNoGate;  // a probe has nothing to compare with
+                            });
+      const bool told = cause.kind == CauseKind::kEnded && compared;
+      if (!told) drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+    }
+  }
+
+  void add_outsiders() {
+    for (std::uint32_t c = 0; c < match_.communicators.size(); ++c) {
+      if (match_.communicators[c].outsiders.empty()) continue;
+      std::vector<std::int32_t> ranks;
+      for (const ProgramIndex program : match_.communicators[c].outsiders) ranks.push_back(job_.program(program).rank);
+      Finding finding{.verdict = Verdict::kMismatch, .finding_class = "wrong_communicator"};
+      // In torch a call on a group by a rank outside it warns and does nothing.
+      finding.severity = job_.library() == Library::kTorch ? Severity::kNote : Severity::kContractViolation;
+      finding.title = fmt::format("{} call{} on {} without being a member", ranks_text(ranks), ranks.size() == 1 ? "s" : "",
+                                  describe_.communicator(CommIndex{c}));
+      finding.explanation = finding.title + "; the calls were left out of the comparison";
+      finding.fix = "use a group that the rank belongs to, or skip the call on ranks outside it";
+      finding.communicator = describe_.communicator_view(CommIndex{c});
+      finding.divergent_ranks = ranks;
+      finding.divergent_meaning = DivergentMeaning::kExtra;
+      drafts_.push_back({.finding = std::move(finding)});
+    }
+  }
+
+  /// What a stricter reading would stall on: other models, and completion that an unlucky run would not have had.
+  void add_model_findings() {
+    const bool any_completed = std::ranges::any_of(match_.traits, &ProgramTraits::completed);
+    for (const BlockingModel model : models_) {
+      if (model == models_.front()) continue;
+      add_model_finding({.model = model}, job_.library() == Library::kMpi ? Severity::kUnsafe : Severity::kPotential);
+      if (!drafts_.empty()) return;
+    }
+    if (any_completed) add_model_finding({.model = models_.front(), .trust_completion = false}, Severity::kUnsafe);
+  }
+
+  void add_model_finding(const ReplayOptions& options, Severity severity) {
+    const ReplayResult stalled = replay(job_, match_, options);
+    for (const Cause& cause : find_causes(job_, stalled)) {
+      if (cause.kind != CauseKind::kCycle) continue;
+      if (options.model == BlockingModel::kCoupled && !couples_batches(stalled, cause)) continue;
+      Finding finding = cycle_finding(describe_, stalled, cause);
+      finding.severity = severity;
+      finding.models = {std::string(blocking_model_name(options.model))};
+      if (options.model == BlockingModel::kCoupled) {
+        finding.finding_class = "batch_coupling";
+        finding.fix = "issue one batch per peer, in the order of the peers, so that no batch waits for the end of another";
+      } else if (severity == Severity::kUnsafe) {
+        finding.finding_class = "relies_on_buffering";
+      }
+      drafts_.push_back({.finding = std::move(finding)});
+      return;
+    }
+  }
+
+  /// A cycle that only the common end of several batches closes. One batch against single calls progresses part by part.
+  bool couples_batches(const ReplayResult& stalled, const Cause& cause) const {
+    std::set<std::int32_t> ranks;
+    for (const BlockedOperation& blocked : stalled.blocked) {
+      if (!std::ranges::binary_search(cause.stuck, blocked.stuck)) continue;
+      const auto& operations = job_.program(blocked.program).operations;
+      const std::uint32_t launch = operations[blocked.operation].launch;
+      if (launch == 0) continue;
+      const bool several = std::ranges::count(operations, launch, &Operation::launch) > 1;
+      if (several) ranks.insert(job_.program(blocked.program).rank);
+    }
+    return ranks.size() > 1;
+  }
+
+  void add_open_questions() {
+    if (standstill_.finished()) {
+      if (auto unfinished = unfinished_finding(describe_)) drafts_.push_back({.finding = std::move(*unfinished)});
+      add_absent_members();
+    }
+    add_killed();
+    add_unknown_ends();
+    add_undecided();
+  }
+
+  void add_note(Verdict verdict, std::string_view finding_class, std::string title, std::string fix,
+                std::vector<std::int32_t> ranks) {
+    Finding finding{.verdict = verdict, .finding_class = std::string(finding_class), .severity = Severity::kNote};
+    finding.title = std::move(title);
+    finding.fix = std::move(fix);
+    finding.divergent_ranks = std::move(ranks);
+    if (!finding.divergent_ranks.empty()) finding.divergent_meaning = DivergentMeaning::kAbsent;
+    drafts_.push_back({.finding = std::move(finding)});
+  }
+
+  void add_absent_members() {
+    std::set<std::int32_t> absent;
+    for (std::uint32_t c = 0; c < match_.communicators.size(); ++c) {
+      if (match_.communicators[c].positions == 0) continue;
+      for (const std::int32_t rank : job_.communicator(CommIndex{c}).members) {
+        if (job_.program_of_rank(rank) == kNoProgram) absent.insert(rank);
+      }
+    }
+    for (const ChannelMatch& channel : match_.channels) {
+      for (const std::int32_t rank : {channel.sender, channel.receiver}) {
+        if (job_.program_of_rank(rank) == kNoProgram) absent.insert(rank);
+      }
+    }
+    if (absent.empty()) return;
+    const std::vector<std::int32_t> ranks(absent.begin(), absent.end());
+    add_note(Verdict::kInsufficient, "evidence_missing",
+             fmt::format("there is no record of {}; the calls of the others agree", ranks_text(ranks)),
+             fmt::format("collect the record of {}", ranks_text(ranks)), ranks);
+  }
+
+  void add_killed() {
+    std::vector<std::int32_t> ranks;
+    int signal = 0;
+    for (const Program& program : job_.programs()) {
+      if (program.end.kind != EndKind::kKilled) continue;
+      ranks.push_back(program.rank);
+      signal = program.end.status;
+    }
+    const bool told = std::ranges::any_of(drafts_, [](const Draft& draft) {
+      return draft.finding.verdict == Verdict::kOtherCause;
+    });
+    if (ranks.empty() || told) return;
+    add_note(Verdict::kOtherCause, "peer_crashed",
+             fmt::format("{} {} killed by signal {}; no call differs up to there", ranks_text(ranks),
+                         ranks.size() == 1 ? "was" : "were", signal),
+             "find out what killed the process: the kernel log (out of memory, machine check), the scheduler, the core dump", ranks);
+  }
+
+  void add_unknown_ends() {
+    std::vector<std::int32_t> cut;
+    std::vector<std::int32_t> unknown;
+    for (const Program& program : job_.programs()) {
+      if (program.tail_missing) {
+        cut.push_back(program.rank);
+      } else if (program.end.kind == EndKind::kUnknown || program.end.kind == EndKind::kRunning) {
+        unknown.push_back(program.rank);
+      }
+    }
+    if (!cut.empty()) {
+      add_note(Verdict::kInsufficient, "evidence_missing",
+               fmt::format("the record of {} is cut; nothing differs in what can be read", ranks_text(cut)),
+               fmt::format("collect the whole record of {}", ranks_text(cut)), cut);
+    }
+    if (!unknown.empty() && drafts_.empty()) {
+      add_note(Verdict::kInsufficient, "unfinished_snapshot",
+               fmt::format("nothing differs so far, but {} had not ended when the record was taken", ranks_text(unknown)),
+               "take a second record some seconds later: if nobody has moved, it is a standstill", {});
+    }
+    if (cut.empty() && unknown.empty() && drafts_.empty() && !job_.quality().complete) {
+      add_note(Verdict::kInsufficient, "evidence_missing", "part of the input could not be used; nothing differs in the rest",
+               "see the warnings, and collect again what they name", {});
+    }
+  }
+
+  void add_undecided() {
+    if (match_.undecided_messages + match_.opaque_calls == 0) return;
+    add_note(Verdict::kInsufficient, "evidence_missing",
+             fmt::format("{} calls cannot be decided (receives from any rank or with any tag, one-sided, persistent, between "
+                         "groups); nothing differs in the others", match_.undecided_messages + match_.opaque_calls),
+             "give receives their source and tag, or check the matching of these calls by hand", {});
+  }
+
+  Report report() {
+    Report report;
+    report.run.name = job_.name();
+    report.findings = merge_drafts(std::move(drafts_));
+    set_verdict(report);
+    set_suspects(report);
+    set_quality(report);
+    report.progress.state = progress();
+    for (const Finding& finding : report.findings) {
+      if (finding.verdict == Verdict::kInsufficient && !finding.fix.empty()) report.next_evidence.push_back(finding.fix);
+    }
+    return report;
+  }
+
+  void set_verdict(Report& report) const {
+    std::size_t communicators = 0;
+    for (const CommunicatorMatch& communicator : match_.communicators) communicators += communicator.positions > 0 ? 1 : 0;
+    report.summary = fmt::format("{} rank{}, {} communicator{}, {} calls", job_.programs().size(),
+                                 job_.programs().size() == 1 ? "" : "s", communicators, communicators == 1 ? "" : "s",
+                                 job_.operation_count());
+    const auto deciding = std::ranges::find_if(report.findings, decides);
+    const auto open = std::ranges::find_if(report.findings, [](const Finding& finding) {
+      return finding.severity == Severity::kNote &&
+             (finding.verdict == Verdict::kOtherCause || finding.verdict == Verdict::kInsufficient);
+    });
+    if (deciding != report.findings.end()) {
+      report.verdict = deciding->verdict;
+    } else if (open != report.findings.end()) {
+      report.verdict = open->verdict;
+    } else {
+      report.verdict = job_.programs().empty() ? Verdict::kInsufficient : Verdict::kConsistent;
+    }
+    switch (report.verdict) {
+      case Verdict::kMismatch:
+      case Verdict::kImbalance:
+      case Verdict::kOrder:
+      case Verdict::kDeadlock:
+        report.action = Action::kFixCode;
+        break;
+      case Verdict::kOtherCause:
+      case Verdict::kInsufficient:
+        report.action = Action::kCollectMore;
+        break;
+      case Verdict::kConsistent:
+        report.action = Action::kNone;
+        break;
+    }
+  }
+
+  void set_suspects(Report& report) const {
+    if (report.findings.empty()) return;
+    constexpr std::size_t kMost = 64;
+    const Finding& first = report.findings.front();
+    const Confidence confidence =
+        !decides(first)                                                  ? Confidence::kPossible
+        : first.divergent_meaning == DivergentMeaning::kNoMajority ? Confidence::kLikely
+                                                                         : Confidence::kCertain;
+    std::set<std::int32_t> told;
+    const auto add = [&](std::int32_t rank, std::string_view role) {
+      if (report.suspects.size() >= kMost || !told.insert(rank).second) return;
+      const ProgramIndex program = job_.program_of_rank(rank);
+      report.suspects.push_back({.rank = rank,
+                                 .role = std::string(role),
+                                 .confidence = confidence,
+                                 .place = program == kNoProgram ? Place{} : job_.program(program).place});
+    };
+    if (first.severity == Severity::kPotential || first.severity == Severity::kUnsafe) return;
+    for (const std::int32_t rank : first.divergent_ranks) add(rank, "cause");
+    for (const WaitFor& wait : first.wait_for) add(wait.rank, "victim");
+  }
+
+  void set_quality(Report& report) const {
+    const InputQuality& quality = job_.quality();
+    report.input_quality.ranks_expected = quality.ranks_expected;
+    report.input_quality.complete = quality.complete;
+    report.input_quality.warnings = quality.warnings;
+    for (const Program& program : job_.programs()) {
+      report.input_quality.ranks_seen.push_back(program.rank);
+      if (program.tail_missing || program.head_missing) report.input_quality.complete = false;
+    }
+  }
+
+  ProgressState progress() const {
+    if (!standstill_.finished()) return ProgressState::kStalled;
+    const bool all_ended = std::ranges::all_of(job_.programs(), [](const Program& program) {
+      return program.end.kind == EndKind::kExited || program.end.kind == EndKind::kKilled;
+    });
+    return all_ended ? ProgressState::kEnded : ProgressState::kUnknown;
+  }
+
+  const Job& job_;
+  const MatchResult match_;
+  const Describer describe_;
+  const std::vector<BlockingModel> models_;
+  ReplayResult standstill_;
+  std::vector<Cause> causes_;
+  std::vector<Draft> drafts_;
+};
+
+}  // namespace
+
+Report diagnose(const Job& job) { return Diagnosis(job).run(); }
+
+}  // namespace lockstep

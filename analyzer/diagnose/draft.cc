@@ -1,0 +1,219 @@
+// See the header.
+#include "diagnose/draft.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+#include "base/rank_ranges.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<std::int32_t> intersection(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
+  std::vector<std::int32_t> both;
+  std::ranges::set_intersection(a, b, std::back_inserter(both));
+  return both;
+}
+
+void append(std::vector<CallCounts>& counts, const std::vector<CallCounts>& more) {
+  constexpr std::size_t kMost = 16;
+  for (const CallCounts& count : more) {
+    if (counts.size() < kMost) counts.push_back(count);
+  }
+}
+
+/// As many calls too few on one communicator as too many on another, by the same ranks: the calls went to the wrong one.
+void join_wrong_communicators(std::vector<Draft>& drafts) {
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    for (std::size_t j = 0; j < drafts.size(); ++j) {
+      Draft& lacks = drafts[i];
+      const Draft& has = drafts[j];
+      if (i == j || lacks.missing == 0 || lacks.extra != 0 || has.extra != lacks.missing || has.missing != 0) continue;
+      if (lacks.comm == has.comm || lacks.signature != has.signature) continue;
+      const std::vector<std::int32_t> ranks =
+          intersection(lacks.finding.divergent_ranks, has.finding.divergent_ranks);
+      if (ranks.empty()) continue;
+      Finding& finding = lacks.finding;
+      finding.finding_class = "wrong_communicator";
+      finding.divergent_ranks = ranks;
+      finding.title = fmt::format("{} makes {} call{} too few on {} and as many too many on {}", ranks_text(ranks),
+                                  lacks.missing, lacks.missing == 1 ? "" : "s", finding.communicator->name,
+                                  has.finding.communicator->name);
+      finding.explanation += "; " + has.finding.explanation + ": the same number is missing here and surplus there, so the calls "
+                             "went to the other group";
+      finding.fix = "use the same group at this call on all ranks: look for the condition that chooses it";
+      append(finding.counts, has.finding.counts);
+      lacks.stalls = lacks.stalls || has.stalls;
+      drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(j));
+      if (j < i) --i;
+      break;
+    }
+  }
+}
+
+/// What a rank that ended lacks everywhere is told once, at the place where others wait for it.
+void join_ends(std::vector<Draft>& drafts) {
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    if (!drafts[i].at_end) continue;
+    for (std::size_t j = i + 1; j < drafts.size();) {
+      const auto& ranks = drafts[i].finding.divergent_ranks;
+      const bool same_root = drafts[j].at_end && !intersection(ranks, drafts[j].finding.divergent_ranks).empty();
+      if (!same_root) {
+        ++j;
+        continue;
+      }
+      // Between two that differ in how many ranks they leave in doubt, the narrower is the better evidence.
+      if (drafts[j].finding.divergent_ranks.size() < ranks.size() && drafts[j].finding.divergent_meaning != DivergentMeaning::kNoMajority) {
+        drafts[i].finding.divergent_ranks = drafts[j].finding.divergent_ranks;
+        drafts[i].finding.divergent_meaning = drafts[j].finding.divergent_meaning;
+      }
+      append(drafts[i].finding.counts, drafts[j].finding.counts);
+      drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  }
+}
+
+/// A send too many to one rank and a receive too many on another, by one rank: it talks to the wrong one.
+void join_wrong_peers(std::vector<Draft>& drafts) {
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    for (std::size_t j = 0; j < drafts.size(); ++j) {
+      if (i == j || !drafts[i].message || !drafts[j].message) continue;
+      Draft& waits = drafts[i];
+      const Draft::Message& a = *drafts[i].message;
+      const Draft::Message& b = *drafts[j].message;
+      if (!a.unmatched || !b.unmatched || a.send_left == b.send_left) continue;
+      // Seen from the rank that waits for nothing: its partner made the call, to somebody else.
+      const bool wrong_send = !a.send_left && a.sender == b.sender && a.receiver != b.receiver;
+      const bool wrong_receive = a.send_left && a.receiver == b.receiver && a.sender != b.sender;
+      if (!wrong_send && !wrong_receive) continue;
+      const std::int32_t rank = wrong_send ? a.sender : a.receiver;
+      Finding& finding = waits.finding;
+      finding.title = wrong_send ? fmt::format("rank {} sends to rank {} what rank {} waits for", rank, b.receiver, a.receiver)
+                                 : fmt::format("rank {} receives from rank {} what rank {} sends", rank, b.sender, a.sender);
+      finding.explanation += "; " + drafts[j].finding.explanation;
+      finding.fix = fmt::format("check how rank {} computes its peer at this call", rank);
+      finding.divergent_ranks = {rank};
+      finding.divergent_meaning = DivergentMeaning::kMinority;
+      waits.stalls = waits.stalls || drafts[j].stalls;
+      waits.at_end = false;
+      drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(j));
+      if (j < i) --i;
+      j = drafts.size();
+    }
+  }
+}
+
+void sort_drafts(std::vector<Draft>& drafts) {
+  std::ranges::stable_sort(drafts, {}, [](const Draft& draft) {
+    return std::tuple(draft.finding.severity, draft.is_effect, !draft.stalls, draft.first_call);
+  });
+}
+
+bool are_alike(const Finding& a, const Finding& b) {
+  if (a.verdict != Verdict::kDeadlock || b.verdict != Verdict::kDeadlock || a.severity != b.severity) return false;
+  if (a.finding_class != b.finding_class || !a.position || !b.position) return false;
+  const auto shape = [](const Finding& finding) {
+    std::vector<std::pair<std::string, std::string>> calls;
+    for (const WaitFor& wait : finding.wait_for) {
+      const auto& site = wait.operation.site;
+      calls.emplace_back(wait.operation.op, site.empty() ? "" : site.front().function);
+    }
+    std::ranges::sort(calls);
+    calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+    return calls;
+  };
+  return a.position->op == b.position->op && shape(a) == shape(b);
+}
+
+/// One cause repeated along an axis (each data-parallel replica has its own pipeline) is one finding.
+void join_alike_cycles(std::vector<Draft>& drafts) {
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    std::size_t joined = 0;
+    for (std::size_t j = i + 1; j < drafts.size();) {
+      if (!are_alike(drafts[i].finding, drafts[j].finding)) {
+        ++j;
+        continue;
+      }
+      Finding& finding = drafts[i].finding;
+      Finding& other = drafts[j].finding;
+      finding.divergent_ranks.insert(finding.divergent_ranks.end(), other.divergent_ranks.begin(), other.divergent_ranks.end());
+      append(finding.counts, other.counts);
+      finding.wait_for.insert(finding.wait_for.end(), std::make_move_iterator(other.wait_for.begin()),
+                              std::make_move_iterator(other.wait_for.end()));
+      finding.wait_for_omitted += other.wait_for_omitted;
+      drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(j));
+      ++joined;
+    }
+    if (joined == 0) continue;
+    Finding& finding = drafts[i].finding;
+    auto& ranks = finding.divergent_ranks;
+    std::ranges::sort(ranks);
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    finding.title += fmt::format(", and {} more set{} of ranks likewise", joined, joined == 1 ? "" : "s");
+    // A victim of one set may be a cause in another.
+    std::vector<WaitFor> once;
+    for (WaitFor& wait : finding.wait_for) {
+      if (std::ranges::find(once, wait.rank, &WaitFor::rank) == once.end()) once.push_back(std::move(wait));
+    }
+    finding.wait_for = std::move(once);
+  }
+}
+
+}  // namespace
+
+void join_differences(std::vector<Draft>& drafts) {
+  sort_drafts(drafts);
+  join_wrong_communicators(drafts);
+  join_wrong_peers(drafts);
+  join_ends(drafts);
+}
+
+void adopt_difference(Draft& cycle, const std::vector<CommIndex>& cycle_communicators,
+                      const std::vector<std::int32_t>& cycle_ranks, std::vector<Draft>& differences) {
+  const auto brings_about = [&](const Draft& difference) {
+    return difference.finding.severity <= Severity::kContractViolation &&
+           std::ranges::find(cycle_communicators, difference.comm) != cycle_communicators.end() &&
+           !intersection(difference.finding.divergent_ranks, cycle_ranks).empty();
+  };
+  const auto root = std::ranges::find_if(differences, brings_about);
+  if (root == differences.end()) {
+    cycle.is_effect = std::ranges::any_of(differences, [&](const Draft& difference) {
+      return difference.finding.severity <= Severity::kContractViolation;
+    });
+    return;
+  }
+  Finding& finding = cycle.finding;
+  Finding& from = root->finding;
+  finding.finding_class = std::move(from.finding_class);
+  finding.explanation = from.title + "; " + from.explanation;
+  finding.fix = std::move(from.fix);
+  finding.communicator = std::move(from.communicator);
+  finding.position = std::move(from.position);
+  finding.divergent_ranks = std::move(from.divergent_ranks);
+  finding.divergent_meaning = from.divergent_meaning;
+  finding.operations = std::move(from.operations);
+  std::vector<CallCounts> counts = std::move(from.counts);
+  for (CallCounts& own : finding.counts) {
+    const bool known = std::ranges::any_of(counts, [&](const CallCounts& count) {
+      return count.communicator == own.communicator && count.members == own.members && count.call_site == own.call_site;
+    });
+    if (!known) counts.push_back(std::move(own));
+  }
+  finding.counts = std::move(counts);
+  finding.evidence.insert(finding.evidence.begin(), from.evidence.begin(), from.evidence.end());
+  cycle.first_call = root->first_call;
+  differences.erase(root);
+}
+
+std::vector<Finding> merge_drafts(std::vector<Draft> drafts) {
+  sort_drafts(drafts);
+  join_alike_cycles(drafts);
+  std::vector<Finding> findings;
+  for (Draft& draft : drafts) findings.push_back(std::move(draft.finding));
+  return findings;
+}
+
+}  // namespace lockstep

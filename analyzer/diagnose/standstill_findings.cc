@@ -1,0 +1,396 @@
+// See the header.
+#include "diagnose/standstill_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/rank_ranges.h"
+#include "diagnose/call_counts.h"
+#include "diagnose/collective_findings.h"
+
+namespace lockstep {
+namespace {
+
+/// Victims beyond this many say nothing new.
+constexpr std::size_t kMostVictims = 64;
+
+std::vector<std::int32_t> missing_ranks(const Job& job, const StuckGate& stuck) {
+  std::vector<std::int32_t> ranks = stuck.never;
+  for (const ProgramIndex program : stuck.later) ranks.push_back(job.program(program).rank);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+bool contains(const std::vector<std::int32_t>& sorted, std::int32_t rank) {
+  return std::ranges::binary_search(sorted, rank);
+}
+
+std::string end_text(const ProgramEnd& end) {
+  switch (end.kind) {
+    case EndKind::kExited:
+      if (end.status == ProgramEnd::kStatusUnknown) return "makes no further call";
+      return fmt::format("exited with status {}", end.status);
+    case EndKind::kKilled:
+      return fmt::format("was killed by signal {}", end.status);
+    case EndKind::kRunning:
+      return "is still there, outside any call";
+    case EndKind::kUnknown:
+      return "makes no further call; what became of it is not recorded";
+  }
+  return "";
+}
+
+/// A call inside a cycle that one of its ranks did not make.
+struct CycleCall {
+  const StuckGate* stuck = nullptr;
+  ProgramIndex caller = kNoProgram;  ///< stands in it
+  std::uint32_t operation = 0;
+  ProgramIndex absentee = kNoProgram;  ///< of the cycle, and not there
+};
+
+class CycleReader {
+ public:
+  CycleReader(const Describer& describe, const ReplayResult& replay, const Cause& cause)
+      : describe_(describe), job_(describe.job()), replay_(replay), cause_(cause) {}
+
+  /// One entry per rendezvous of the cycle at which one of its ranks has no call in its record.
+  std::vector<CycleCall> calls_never_made() const {
+    std::vector<CycleCall> calls;
+    for (const std::size_t s : cause_.stuck) {
+      const StuckGate& stuck = replay_.stuck[s];
+      const auto absentee =
+          std::ranges::find_if(stuck.never, [&](std::int32_t rank) { return contains(cause_.ranks, rank); });
+      if (absentee == stuck.never.end()) continue;
+      const BlockedOperation* blocked = blocked_at(s);
+      if (blocked == nullptr) continue;
+      calls.push_back({.stuck = &stuck,
+                       .caller = blocked->program,
+                       .operation = blocked->operation,
+                       .absentee = job_.program_of_rank(*absentee)});
+    }
+    return calls;
+  }
+
+  const BlockedOperation* blocked_at(std::size_t stuck) const {
+    const auto at = std::ranges::find(replay_.blocked, stuck, &BlockedOperation::stuck);
+    return at == replay_.blocked.end() ? nullptr : &*at;
+  }
+
+  bool all_messages() const {
+    return std::ranges::all_of(cause_.stuck, [&](std::size_t s) {
+      const GateIndex gate = replay_.stuck[s].gate;
+      return gate == kNoGate || owner_of(describe_.match(), gate).comm == kNoComm;
+    });
+  }
+
+  /// Ranks of the cycle by the rendezvous they stand at, largest set first.
+  std::vector<std::vector<std::int32_t>> parties() const {
+    std::map<std::size_t, std::set<std::int32_t>> by_stuck;
+    std::set<std::int32_t> placed;
+    for (const BlockedOperation& blocked : replay_.blocked) {
+      const std::int32_t rank = job_.program(blocked.program).rank;
+      if (!contains(cause_.ranks, rank) || !std::ranges::binary_search(cause_.stuck, blocked.stuck)) continue;
+      if (placed.insert(rank).second) by_stuck[blocked.stuck].insert(rank);
+    }
+    std::vector<std::vector<std::int32_t>> parties;
+    for (const auto& [stuck, ranks] : by_stuck) parties.emplace_back(ranks.begin(), ranks.end());
+    std::ranges::stable_sort(parties, std::greater{}, &std::vector<std::int32_t>::size);
+    return parties;
+  }
+
+ private:
+  const Describer& describe_;
+  const Job& job_;
+  const ReplayResult& replay_;
+  const Cause& cause_;
+};
+
+/// The call whose absence best explains a cycle of records that end where they hang: one that the absentee has made before,
+/// and that follows most closely on the one before it, for a call that a loop repeats comes soon after its last.
+const CycleCall* most_telling(const Describer& describe, const std::vector<CycleCall>& calls) {
+  const CycleCall* best = nullptr;
+  std::uint32_t best_gap = std::numeric_limits<std::uint32_t>::max();
+  for (const CycleCall& call : calls) {
+    const Operation& operation = describe.operation(call.caller, call.operation);
+    if (!is_collective(operation.kind) || call.absentee == kNoProgram) continue;
+    const std::uint32_t by_absentee =
+        count_like(describe, call.absentee, operation.comm, call.caller, call.operation);
+    const std::uint32_t by_caller = count_like(describe, call.caller, operation.comm, call.caller, call.operation);
+    if (by_absentee == 0 || by_absentee >= by_caller) continue;
+    const std::uint32_t gap =
+        gap_to_previous(describe, call.caller, call.operation).value_or(std::numeric_limits<std::uint32_t>::max() - 1);
+    if (gap < best_gap) {
+      best_gap = gap;
+      best = &call;
+    }
+  }
+  return best;
+}
+
+void explain_order(const Describer& describe, const CycleReader& reader, const ReplayResult& replay, const Cause& cause,
+                   bool recorded_only, Finding& finding) {
+  finding.finding_class = reader.all_messages() ? "message_order" : "order_across_communicators";
+  std::string text;
+  for (const std::size_t s : cause.stuck) {
+    const BlockedOperation* blocked = reader.blocked_at(s);
+    if (blocked == nullptr) continue;
+    const StuckGate& stuck = replay.stuck[s];
+    std::vector<std::int32_t> missing;
+    for (const std::int32_t rank : missing_ranks(describe.job(), stuck)) {
+      if (contains(cause.ranks, rank)) missing.push_back(rank);
+    }
+    if (missing.empty()) continue;
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{} cannot complete before {} come{} to it", describe.call(blocked->program, blocked->operation),
+                        ranks_text(missing), missing.size() == 1 ? "s" : "");
+    if (text.size() > 600) break;
+  }
+  finding.explanation = text;
+  if (finding.finding_class == "message_order") {
+    finding.fix = "issue the messages that cross in one batch (group), or let one side receive first: even ranks send first, odd "
+                  "ranks receive first";
+    return;
+  }
+  finding.explanation += recorded_only ? "; either the ranks make these calls in different orders, or one of them left a call out"
+                                       : "; the ranks make these calls in different orders";
+  finding.fix = "issue calls on different groups in one order on all ranks that share them";
+}
+
+void set_divergent_party(const CycleReader& reader, const Cause& cause, Finding& finding) {
+  const auto parties = reader.parties();
+  finding.divergent_ranks = cause.ranks;
+  finding.divergent_meaning = DivergentMeaning::kNoMajority;
+  if (parties.size() < 2 || 2 * parties[0].size() <= cause.ranks.size()) return;
+  finding.divergent_ranks.clear();
+  for (std::size_t party = 1; party < parties.size(); ++party) {
+    finding.divergent_ranks.insert(finding.divergent_ranks.end(), parties[party].begin(), parties[party].end());
+  }
+  std::ranges::sort(finding.divergent_ranks);
+  finding.divergent_meaning = DivergentMeaning::kMinority;
+}
+
+}  // namespace
+
+void add_wait_for(const Describer& describe, const ReplayResult& replay, const Cause& cause, Finding& finding) {
+  const Job& job = describe.job();
+  const auto add = [&](const BlockedOperation& blocked) {
+    finding.wait_for.push_back({.rank = job.program(blocked.program).rank,
+                                .operation = describe.view(blocked.program, blocked.operation),
+                                .waits_for = missing_ranks(job, replay.stuck[blocked.stuck])});
+  };
+  std::set<std::int32_t> told;
+  const bool in_calls = cause.kind == CauseKind::kCycle || cause.kind == CauseKind::kUnequalCalls;
+  for (const BlockedOperation& blocked : replay.blocked) {
+    const std::int32_t rank = job.program(blocked.program).rank;
+    if (!in_calls || !contains(cause.ranks, rank) || !std::ranges::binary_search(cause.stuck, blocked.stuck)) continue;
+    if (told.insert(rank).second) add(blocked);
+  }
+  for (const std::int32_t rank : cause.ranks) {
+    if (in_calls || told.size() >= kMostVictims) break;
+    if (told.insert(rank).second) {
+      finding.wait_for.push_back({.rank = rank, .operation = {.rank = rank}, .why = end_text(job.end_of_rank(rank))});
+    }
+  }
+  std::size_t victims = 0;
+  for (const BlockedOperation& blocked : replay.blocked) {
+    const std::int32_t rank = job.program(blocked.program).rank;
+    if (!contains(cause.victims, rank) || told.contains(rank)) continue;
+    told.insert(rank);
+    if (++victims <= kMostVictims) {
+      add(blocked);
+    } else {
+      ++finding.wait_for_omitted;
+    }
+  }
+}
+
+Finding cycle_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause) {
+  const CycleReader reader(describe, replay, cause);
+  Finding finding{.verdict = Verdict::kDeadlock, .severity = Severity::kCertain};
+  finding.title = cause.ranks.size() == 1 ? fmt::format("{} waits for itself", ranks_text(cause.ranks))
+                                          : fmt::format("{} wait for each other", ranks_text(cause.ranks));
+  const std::vector<CycleCall> never = reader.calls_never_made();
+  const CycleCall* telling = most_telling(describe, never);
+  if (telling != nullptr) {
+    explain_count_difference(describe, {telling->caller, telling->absentee, telling->operation}, finding);
+  } else {
+    explain_order(describe, reader, replay, cause, !never.empty(), finding);
+  }
+  // Without a telling call, the rendezvous at which most ranks of the cycle stand: the call that the others did not make.
+  const BlockedOperation* shown = reader.blocked_at(cause.stuck.front());
+  const auto parties = reader.parties();
+  for (const std::size_t s : cause.stuck) {
+    const BlockedOperation* blocked = reader.blocked_at(s);
+    if (blocked != nullptr && !parties.empty() && contains(parties.front(), describe.job().program(blocked->program).rank)) {
+      shown = blocked;
+      break;
+    }
+  }
+  const ProgramIndex program = telling != nullptr ? telling->caller : shown->program;
+  const std::uint32_t operation = telling != nullptr ? telling->operation : shown->operation;
+  finding.position = describe.position(program, operation);
+  if (describe.operation(program, operation).comm != kNoComm) {
+    finding.communicator = describe.communicator_view(describe.operation(program, operation).comm);
+  }
+  set_divergent_party(reader, cause, finding);
+  // Counts of the other communicators of the cycle, where they differ among its ranks.
+  std::set<CommIndex> told;
+  for (const std::size_t s : cause.stuck) {
+    const GateIndex gate = replay.stuck[s].gate;
+    if (gate == kNoGate) continue;
+    const CommIndex comm = owner_of(describe.match(), gate).comm;
+    if (comm == kNoComm || !told.insert(comm).second || told.size() > 4) continue;
+    CallCounts counts = communicator_counts(describe, comm);
+    if (std::ranges::any_of(finding.counts, [&](const CallCounts& known) {
+          return known.communicator == counts.communicator && known.members == counts.members;
+        })) {
+      continue;
+    }
+    finding.counts.push_back(std::move(counts));
+  }
+  add_wait_for(describe, replay, cause, finding);
+  for (const WaitFor& wait : finding.wait_for) {
+    if (finding.evidence.size() >= 8) break;
+    const Evidence evidence{wait.operation.file, wait.operation.line};
+    if (!evidence.file.empty() && std::ranges::find(finding.evidence, evidence) == finding.evidence.end()) {
+      finding.evidence.push_back(evidence);
+    }
+  }
+  return finding;
+}
+
+Finding absence_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause) {
+  const Job& job = describe.job();
+  Finding finding;
+  const BlockedOperation* first = nullptr;
+  for (const BlockedOperation& blocked : replay.blocked) {
+    if (first == nullptr && std::ranges::binary_search(cause.stuck, blocked.stuck)) first = &blocked;
+  }
+  const std::string who = ranks_text(cause.ranks);
+  const bool one = cause.ranks.size() == 1;
+  const std::string waiting = first == nullptr ? "" : describe.call(first->program, first->operation);
+  finding.divergent_ranks = cause.ranks;
+  finding.divergent_meaning = DivergentMeaning::kAbsent;
+  if (first != nullptr) {
+    finding.position = describe.position(first->program, first->operation);
+    finding.communicator = describe.communicator_view(describe.operation(first->program, first->operation).comm);
+    finding.operations = {describe.view(first->program, first->operation)};
+    finding.evidence = {describe.evidence(first->program, first->operation)};
+  }
+  switch (cause.kind) {
+    case CauseKind::kKilled:
+      finding.verdict = Verdict::kOtherCause;
+      finding.finding_class = "peer_crashed";
+      finding.severity = Severity::kCertain;
+      finding.title = fmt::format("{} {} before {}", who, end_text(job.end_of_rank(cause.ranks.front())), waiting);
+      finding.explanation = fmt::format("{} and made no further call; {} wait{} for it in {}. Up to there the calls agree: the "
+                                        "order of calls is not what stopped the job",
+                                        finding.title.substr(0, finding.title.find(" before ")), ranks_text(cause.victims),
+                                        cause.victims.size() == 1 ? "s" : "", waiting);
+      finding.fix = "find out what killed the process: the kernel log (out of memory, machine check), the scheduler, the core dump";
+      break;
+    case CauseKind::kEnded:
+    case CauseKind::kStandsElsewhere:
+      finding.verdict = Verdict::kImbalance;
+      finding.finding_class = "early_exit";
+      finding.severity = Severity::kCertain;
+      finding.title = fmt::format("{} never come{} to {}", who, one ? "s" : "", waiting);
+      finding.explanation = fmt::format("{} {}; {} wait{} for it in {}", who, end_text(job.end_of_rank(cause.ranks.front())),
+                                        ranks_text(cause.victims), cause.victims.size() == 1 ? "s" : "", waiting);
+      finding.fix = "let the rank that leaves tell the others first, so that all leave at the same call";
+      if (cause.kind == CauseKind::kStandsElsewhere) {
+        finding.verdict = Verdict::kInsufficient;
+        finding.finding_class = "evidence_missing";
+        finding.severity = Severity::kNote;
+        finding.fix = fmt::format("look where {} stand{}: a stack of it (py-spy dump, gdb) decides", who, one ? "s" : "");
+      }
+      break;
+    case CauseKind::kCutRecord:
+    case CauseKind::kNoRecord:
+    case CauseKind::kCycle:
+    case CauseKind::kUnequalCalls:
+      finding.verdict = Verdict::kInsufficient;
+      finding.finding_class = "evidence_missing";
+      finding.severity = Severity::kNote;
+      finding.title = fmt::format("{} wait{} in {} for {}, of which {}", ranks_text(cause.victims),
+                                  cause.victims.size() == 1 ? "s" : "", waiting, who,
+                                  cause.kind == CauseKind::kNoRecord ? "there is no record" : "the record is cut");
+      finding.explanation = fmt::format("whether {} {} a call, stand{} elsewhere or {} gone cannot be told without a whole record",
+                                        who, one ? "lacks" : "lack", one ? "s" : "", one ? "is" : "are");
+      finding.fix = fmt::format("collect the record, log or stack of {}", who);
+      break;
+  }
+  add_wait_for(describe, replay, cause, finding);
+  if (cause.kind == CauseKind::kNoRecord) {
+    for (WaitFor& wait : finding.wait_for) {
+      if (contains(cause.ranks, wait.rank)) wait.why = "left no record";
+    }
+  }
+  return finding;
+}
+
+std::optional<Finding> unfinished_finding(const Describer& describe) {
+  const Job& job = describe.job();
+  struct OpenCall {
+    ProgramIndex program = kNoProgram;
+    std::uint32_t operation = 0;
+  };
+  std::vector<OpenCall> open;
+  for (std::uint32_t p = 0; p < job.programs().size(); ++p) {
+    const Program& program = job.programs()[p];
+    if (is_closed(program)) continue;  // it went on to its end: what is not known to be complete is only not known
+    for (std::uint32_t i = 0; i < program.operations.size(); ++i) {
+      const Operation& operation = program.operations[i];
+      const bool in_flight = operation.state == OpState::kEntered || operation.state == OpState::kEnqueued ||
+                             operation.state == OpState::kStarted;
+      if (in_flight && (is_collective(operation.kind) || is_point_to_point(operation.kind))) {
+        open.push_back({ProgramIndex{p}, i});
+        break;  // those behind it wait for it
+      }
+    }
+  }
+  if (open.empty()) return std::nullopt;
+  std::vector<std::int32_t> ranks;
+  for (const OpenCall& call : open) ranks.push_back(job.program(call.program).rank);
+  const OpenCall& first = open.front();
+  const Operation& model = describe.operation(first.program, first.operation);
+  bool same_call = is_collective(model.kind);
+  for (const OpenCall& call : open) {
+    const Operation& other = describe.operation(call.program, call.operation);
+    same_call = same_call && other.comm == model.comm && other.seq == model.seq;
+  }
+  const bool everyone = same_call && model.comm != kNoComm &&
+                        open.size() == job.communicator(model.comm).members.size();
+  Finding finding;
+  finding.divergent_ranks = {};
+  finding.communicator = model.comm == kNoComm ? std::nullopt
+                                               : std::optional(describe.communicator_view(model.comm));
+  finding.position = describe.position(first.program, first.operation);
+  finding.operations = {describe.view(first.program, first.operation)};
+  finding.evidence = {describe.evidence(first.program, first.operation)};
+  finding.severity = Severity::kNote;
+  const std::string call = describe.call(first.program, first.operation);
+  if (everyone) {
+    finding.verdict = Verdict::kOtherCause;
+    finding.finding_class = "agreed_but_not_completed";
+    finding.title = fmt::format("all members entered {} and none came out of it", call);
+    finding.explanation = fmt::format("{} make the same calls up to and including {}{}; the order of calls is not what stopped "
+                                      "the job", ranks_text(ranks), call, describe.from_site(model));
+    finding.fix = "look at what carries the call: device errors (Xid, ECC), link and fabric state, the transport's log; a second "
+                  "record some seconds later tells a standstill from a slow call";
+  } else {
+    finding.verdict = Verdict::kInsufficient;
+    finding.finding_class = "unfinished_snapshot";
+    finding.title = fmt::format("{} {} inside {}, and nothing differs so far", ranks_text(ranks), ranks.size() == 1 ? "is" : "are", call);
+    finding.explanation = "the calls agree as far as the records go; members that have come out of a call and others that have not "
+                          "are normal in a job that runs";
+    finding.fix = "take a second record some seconds later: if nobody has moved, it is a standstill";
+  }
+  return finding;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// Findings about ranks that stand still: cycles, ranks that ended or left nothing while others wait, calls that all made
+// and none finished.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnose/describe.h"
+#include "diagnose/difference.h"
+#include "diagnose/finding.h"
+#include "diagnose/wait_graph.h"
+#include "replay/replay.h"
+
+namespace lockstep {
+
+/// The ranks of a cause and its victims with what each waits for: causes first, victims up to a limit.
+void add_wait_for(const Describer& describe, const ReplayResult& replay, const Cause& cause, Finding& finding);
+
+/// A wait-for cycle: an order between communicators or messages, or, where records end at the hang and there is a sign for
+/// it, a number of calls that differs. (Differences between whole records are proof; see adopt_difference.)
+Finding cycle_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause);
+
+/// A rank that others wait for and that is in no call: it ended, was killed, stands elsewhere, or left no whole record.
+Finding absence_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause);
+
+/// Calls that every member entered and that the evidence says did not complete: `agreed_but_not_completed` where none of
+/// the members came out, `unfinished_snapshot` where some did. Nothing where no call is open.
+std::optional<Finding> unfinished_finding(const Describer& describe);
+
+}  // namespace lockstep

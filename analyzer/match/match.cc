@@ -1,0 +1,301 @@
+// One pass over all programs: counts and fingerprints per (rank, communicator), and messages into their channels.
+// Only communicators whose members differ are looked at position by position.
+#include "match/match.h"
+
+#include <algorithm>
+#include <cassert>
+#include <unordered_map>
+
+#include "match/sequences.h"
+
+namespace lockstep {
+namespace {
+
+/// Answers "is this rank a member" for the communicators of a job; large ones are sorted once.
+class Membership {
+ public:
+  explicit Membership(const Job& job) : job_(job), sorted_(job.communicators().size()) {}
+
+  bool contains(CommIndex comm, std::int32_t rank) {
+    const auto& members = job_.communicator(comm).members;
+    if (members.size() <= 16) return std::ranges::find(members, rank) != members.end();
+    auto& sorted = sorted_[to_size(comm)];
+    if (sorted.empty()) {
+      sorted = members;
+      std::ranges::sort(sorted);
+    }
+    return std::ranges::binary_search(sorted, rank);
+  }
+
+ private:
+  const Job& job_;
+  std::vector<std::vector<std::int32_t>> sorted_;
+};
+
+struct ChannelKey {
+  CommIndex comm;
+  std::int32_t sender, receiver;
+  std::uint32_t tag;
+  friend bool operator==(const ChannelKey&, const ChannelKey&) = default;
+};
+struct ChannelKeyHash {
+  std::size_t operator()(const ChannelKey& key) const {
+    std::uint64_t hash = to_size(key.comm) * 0x9e3779b97f4a7c15ULL;
+    hash = (hash ^ static_cast<std::uint32_t>(key.sender)) * 0xd6e8feb86659fd93ULL;
+    hash = (hash ^ static_cast<std::uint32_t>(key.receiver)) * 0xd6e8feb86659fd93ULL;
+    return (hash ^ key.tag) ^ (hash >> 29);
+  }
+};
+
+class Matcher {
+ public:
+  explicit Matcher(const Job& job)
+      : job_(job), membership_(job), count_(job.communicators().size()), fingerprint_(job.communicators().size()) {
+    result_.communicators.resize(job.communicators().size());
+    result_.message_gates.resize(job.programs().size());
+    result_.traits.resize(job.programs().size());
+    message_places_.resize(job.programs().size());
+  }
+
+  MatchResult run() {
+    for (std::uint32_t p = 0; p < job_.programs().size(); ++p) read_program(ProgramIndex{p});
+    // Members that left a record but made no call on the communicator are members all the same.
+    for (std::uint32_t c = 0; c < job_.communicators().size(); ++c) add_silent_members(CommIndex{c});
+    number_gates();
+    resolve_differences();
+    return std::move(result_);
+  }
+
+ private:
+  /// Where a message operation went: channel and its number there.
+  struct MessagePlace {
+    std::uint32_t channel = kNone;
+    std::uint32_t seq = 0;
+    static constexpr std::uint32_t kNone = 0xffffffff;
+  };
+
+  void read_program(ProgramIndex index) {
+    const Program& program = job_.program(index);
+    touched_.clear();
+    ProgramTraits traits;
+    for (std::uint32_t i = 0; i < program.operations.size(); ++i) {
+      const Operation& operation = program.operations[i];
+      add_traits(operation, traits);
+      if (is_collective(operation.kind)) {
+        if (operation.comm == kNoComm) continue;
+        std::uint32_t& count = count_[to_size(operation.comm)];
+        std::uint64_t& fingerprint = fingerprint_[to_size(operation.comm)];
+        if (count == 0) {
+          touched_.push_back(operation.comm);
+          fingerprint = 0;
+        }
+        ++count;
+        fingerprint = (fingerprint ^ signature(job_, operation)) * 0x9e3779b97f4a7c15ULL;
+        fingerprint ^= fingerprint >> 31;
+      } else if (is_point_to_point(operation.kind)) {
+        read_message(index, program, i);
+      } else if (operation.kind == OpKind::kProbe) {
+        read_probe(index, program, i);
+      } else if (op_class(operation.kind) == OpClass::kOpaque) {
+        ++result_.opaque_calls;
+      }
+    }
+    for (const CommIndex comm : touched_) {
+      CommunicatorMatch& communicator = result_.communicators[to_size(comm)];
+      if (membership_.contains(comm, program.rank)) {
+        communicator.members.push_back({index, count_[to_size(comm)], fingerprint_[to_size(comm)]});
+      } else {
+        communicator.outsiders.push_back(index);
+        traits.outsider = true;
+      }
+      count_[to_size(comm)] = 0;
+    }
+    result_.traits[to_size(index)] = traits;
+  }
+
+  static void add_traits(const Operation& operation, ProgramTraits& traits) {
+    const OpClass what = op_class(operation.kind);
+    traits.waits |= what == OpClass::kCompletion;
+    traits.batches |= operation.launch != 0;
+    traits.batched_messages |= operation.launch != 0 && what == OpClass::kPointToPoint;
+    traits.nonblocking |= operation.nonblocking() || is_immediate(operation.kind);
+    traits.rooted |= has_root(operation.kind);
+    traits.captured |= (operation.flags & kOpCaptured) != 0;
+    traits.completed |= operation.state == OpState::kCompleted;
+  }
+
+  static bool has_wildcard(const Operation& operation) {
+    return operation.comm == kNoComm || operation.peer < 0 || operation.tag == kAnyTag;
+  }
+
+  /// Of a message between the program's rank and the operation's peer.
+  ChannelKey channel_key(const Program& program, const Operation& operation, bool sends) const {
+    return {.comm = operation.comm,
+            .sender = sends ? program.rank : operation.peer,
+            .receiver = sends ? operation.peer : program.rank,
+            .tag = job_.library() == Library::kNccl ? kNoTag : operation.tag};
+  }
+
+  std::uint32_t channel_of(const ChannelKey& key) {
+    const auto [at, added] =
+        channel_index_.try_emplace(key, static_cast<std::uint32_t>(result_.channels.size()));
+    if (added) {
+      result_.channels.push_back(
+          {.comm = key.comm, .sender = key.sender, .receiver = key.receiver, .tag = key.tag});
+    }
+    return at->second;
+  }
+
+  void read_message(ProgramIndex index, const Program& program, std::uint32_t i) {
+    const Operation& operation = program.operations[i];
+    auto& places = message_places_[to_size(index)];
+    if (has_wildcard(operation)) {
+      ++result_.undecided_messages;
+      places.emplace_back();
+      return;
+    }
+    const bool sends = is_send(operation.kind);
+    const std::uint32_t channel = channel_of(channel_key(program, operation, sends));
+    auto& side = sends ? result_.channels[channel].sends : result_.channels[channel].receives;
+    places.push_back({channel, static_cast<std::uint32_t>(side.size())});
+    side.push_back(i);
+  }
+
+  void read_probe(ProgramIndex index, const Program& program, std::uint32_t i) {
+    const Operation& operation = program.operations[i];
+    if (has_wildcard(operation)) {
+      ++result_.undecided_messages;
+      return;
+    }
+    const ChannelKey key = channel_key(program, operation, false);
+    const auto channel = channel_index_.find(key);
+    const std::size_t taken = channel == channel_index_.end() ? 0 : result_.channels[channel->second].receives.size();
+    result_.probes.push_back({.program = index, .operation = i, .sender = operation.peer});
+    probe_places_.emplace_back(key, static_cast<std::uint32_t>(taken));
+  }
+
+  void add_silent_members(CommIndex comm) {
+    CommunicatorMatch& communicator = result_.communicators[to_size(comm)];
+    const auto& members = job_.communicator(comm).members;
+    communicator.participants = static_cast<std::uint32_t>(members.size());
+    if (communicator.members.empty()) return;  // nobody called: nothing to match
+    if (communicator.members.size() < members.size()) {
+      std::vector<ProgramIndex> callers;
+      for (const MemberCalls& member : communicator.members) callers.push_back(member.program);
+      for (const std::int32_t rank : members) {
+        const ProgramIndex program = job_.program_of_rank(rank);
+        if (program != kNoProgram && !std::ranges::binary_search(callers, program)) {
+          communicator.members.push_back({program, 0, 0});
+        }
+      }
+      std::ranges::sort(communicator.members, {}, &MemberCalls::program);
+    }
+    const MemberCalls& first = communicator.members.front();
+    for (const MemberCalls& member : communicator.members) {
+      communicator.positions = std::max(communicator.positions, member.count);
+      communicator.agreed = communicator.agreed && member.count == first.count &&
+                            member.fingerprint == first.fingerprint;
+    }
+  }
+
+  void number_gates() {
+    std::uint64_t next = 0;
+    for (CommunicatorMatch& communicator : result_.communicators) {
+      communicator.first_gate = GateIndex{static_cast<std::uint32_t>(next)};
+      next += communicator.positions;
+    }
+    for (ChannelMatch& channel : result_.channels) {
+      channel.first_gate = GateIndex{static_cast<std::uint32_t>(next)};
+      next += std::max(channel.sends.size(), channel.receives.size());
+    }
+    assert(next < to_size(kNoGate));
+    result_.gate_count = static_cast<std::uint32_t>(next);
+    for (std::size_t p = 0; p < message_places_.size(); ++p) {
+      auto& gates = result_.message_gates[p];
+      gates.reserve(message_places_[p].size());
+      for (const MessagePlace& place : message_places_[p]) {
+        gates.push_back(place.channel == MessagePlace::kNone
+                            ? kNoGate
+                            : GateIndex{static_cast<std::uint32_t>(
+                                  to_size(result_.channels[place.channel].first_gate) + place.seq)});
+      }
+      message_places_[p] = {};
+    }
+    for (std::size_t i = 0; i < probe_places_.size(); ++i) {
+      const auto& [key, seq] = probe_places_[i];
+      const auto at = channel_index_.find(key);
+      if (at == channel_index_.end() || seq >= result_.channels[at->second].sends.size()) continue;
+      result_.probes[i].gate =
+          GateIndex{static_cast<std::uint32_t>(to_size(result_.channels[at->second].first_gate) + seq)};
+    }
+  }
+
+  void resolve_differences() {
+    std::vector<CommIndex> unequal;
+    for (std::uint32_t c = 0; c < result_.communicators.size(); ++c) {
+      if (!result_.communicators[c].agreed) unequal.push_back(CommIndex{c});
+    }
+    // A few at a time: a snapshot of a big live job has all its communicators unequal by a call or two.
+    constexpr std::size_t kAtOnce = 64;
+    for (std::size_t from = 0; from < unequal.size(); from += kAtOnce) {
+      const std::span part = std::span(unequal).subspan(from, std::min(kAtOnce, unequal.size() - from));
+      for (const CallSequences& sequences : collect_sequences(job_, result_, part)) {
+        find_first_differences(job_, sequences, result_.communicators[to_size(sequences.comm)]);
+      }
+    }
+    for (ChannelMatch& channel : result_.channels) compare_channel(channel);
+  }
+
+  void compare_channel(ChannelMatch& channel) const {
+    const std::size_t pairs = std::min(channel.sends.size(), channel.receives.size());
+    if (pairs == 0) return;
+    const auto& sends = job_.program(job_.program_of_rank(channel.sender)).operations;
+    const auto& receives = job_.program(job_.program_of_rank(channel.receiver)).operations;
+    for (std::uint32_t seq = 0; seq < pairs; ++seq) {
+      if (compare_message(job_, sends[channel.sends[seq]], receives[channel.receives[seq]]) != Difference::kNone) {
+        channel.first_difference = seq;
+        return;
+      }
+    }
+  }
+
+  const Job& job_;
+  Membership membership_;
+  MatchResult result_;
+  std::vector<std::uint32_t> count_;        // by communicator, of the program being read
+  std::vector<std::uint64_t> fingerprint_;
+  std::vector<CommIndex> touched_;
+  std::unordered_map<ChannelKey, std::uint32_t, ChannelKeyHash> channel_index_;
+  std::vector<std::vector<MessagePlace>> message_places_;  // by program, in program order
+  // By MatchResult::probes: channel, and how many messages of it were taken before.
+  std::vector<std::pair<ChannelKey, std::uint32_t>> probe_places_;
+};
+
+}  // namespace
+
+bool MatchResult::agreed() const {
+  return std::ranges::all_of(communicators, &CommunicatorMatch::agreed) &&
+         std::ranges::all_of(channels, [](const ChannelMatch& channel) {
+           return !channel.first_difference && channel.sends.size() == channel.receives.size();
+         });
+}
+
+MatchResult match(const Job& job) { return Matcher(job).run(); }
+
+GateOwner owner_of(const MatchResult& match, GateIndex gate) {
+  // Gates are numbered communicators first, then channels, in order; empty ones own none.
+  const auto first_gate = [](const auto& owner) { return to_size(owner.first_gate); };
+  const std::size_t number = to_size(gate);
+  if (match.channels.empty() || number < to_size(match.channels.front().first_gate)) {
+    const auto after = std::ranges::upper_bound(match.communicators, number, {}, first_gate);
+    const auto at = after - 1;
+    return {.comm = CommIndex{static_cast<std::uint32_t>(at - match.communicators.begin())},
+            .seq = static_cast<std::uint32_t>(number - to_size(at->first_gate))};
+  }
+  const auto after = std::ranges::upper_bound(match.channels, number, {}, first_gate);
+  const auto at = after - 1;
+  return {.channel = static_cast<std::size_t>(at - match.channels.begin()),
+          .seq = static_cast<std::uint32_t>(number - to_size(at->first_gate))};
+}
+
+}  // namespace lockstep

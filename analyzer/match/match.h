@@ -1,0 +1,97 @@
+// Pairs the calls of all ranks: collectives by position on their communicator, messages by sender and receiver in order.
+// Says where ranks first disagree, and gives every rendezvous a number (gate) that replay counts arrivals at.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "match/signature.h"
+#include "model/job.h"
+
+namespace lockstep {
+
+/// One rendezvous: position `seq` of a communicator, or message `seq` of a channel.
+enum class GateIndex : std::uint32_t {};
+inline constexpr GateIndex kNoGate{0x3fffffff};
+
+/// The collectives of one member on one communicator.
+struct MemberCalls {
+  ProgramIndex program = kNoProgram;
+  std::uint32_t count = 0;
+  std::uint64_t fingerprint = 0;  ///< hash over the signatures of all `count` calls, in order
+};
+
+struct CommunicatorMatch {
+  GateIndex first_gate{};         ///< gate of position `seq` = first_gate + seq
+  std::uint32_t positions = 0;    ///< the largest count of a member
+  std::uint32_t participants = 0; ///< members that must arrive at each gate, recorded or not
+  std::vector<MemberCalls> members{};   ///< members that left a record, by program; callers that are no member are not here
+  std::vector<ProgramIndex> outsiders{};  ///< callers that are no member
+  bool agreed = true;             ///< every recorded member made the same calls, to the same number
+  /// First position at which two members that came to it made different calls.
+  std::optional<std::uint32_t> first_difference{};
+  /// All positions that cannot complete for that reason, ascending.
+  std::vector<std::uint32_t> blocking{};
+};
+
+/// Messages from one rank to another on one communicator (and with one tag, where tags are matched).
+struct ChannelMatch {
+  CommIndex comm = kNoComm;
+  std::int32_t sender = 0;    ///< job ranks
+  std::int32_t receiver = 0;
+  std::uint32_t tag = kNoTag;
+  GateIndex first_gate{};
+  std::vector<std::uint32_t> sends{};     ///< operation indices in the sender's program, in order
+  std::vector<std::uint32_t> receives{};  ///< in the receiver's
+  std::optional<std::uint32_t> first_difference{};
+};
+
+/// A probe that waits until the message which the next receive would take has been sent.
+struct ProbeMatch {
+  ProgramIndex program = kNoProgram;
+  std::uint32_t operation = 0;
+  std::int32_t sender = 0;     ///< job rank
+  GateIndex gate = kNoGate;    ///< of the message; kNoGate where it is never sent
+};
+
+/// What occurs in a program: decides which blocking rules can make a difference for it.
+struct ProgramTraits {
+  bool waits = false;        ///< calls of OpClass::kCompletion
+  bool batches = false;      ///< launches
+  bool batched_messages = false;
+  bool nonblocking = false;  ///< i-calls, handles, streams
+  bool rooted = false;       ///< broadcast, reduce, ...
+  bool captured = false;
+  bool completed = false;    ///< calls known to have completed
+  bool outsider = false;     ///< calls on a communicator that it is no member of
+};
+
+struct MatchResult {
+  std::vector<ProgramTraits> traits{};  ///< by program
+  std::vector<CommunicatorMatch> communicators{};  ///< by CommIndex
+  std::vector<ChannelMatch> channels{};
+  /// message_gates[p] = gates of the point-to-point operations of program p, in program order; kNoGate for those that
+  /// nothing decides (MPI_ANY_SOURCE, MPI_ANY_TAG, no partner).
+  std::vector<std::vector<GateIndex>> message_gates{};
+  std::vector<ProbeMatch> probes{};  ///< blocking ones with a source and tag, by program, in program order
+  std::uint32_t gate_count = 0;
+  std::size_t undecided_messages = 0;  ///< wildcards
+  std::size_t opaque_calls = 0;        ///< calls that no rule decides
+
+  bool agreed() const;
+};
+
+/// O(operations) where the ranks agree; the job is not copied. A job of more than 2^30 rendezvous is not matched (assert).
+MatchResult match(const Job& job);
+
+/// The communicator (or kNoComm) and the channel (or its index past the end) of a gate. O(log)
+struct GateOwner {
+  CommIndex comm = kNoComm;
+  std::size_t channel = 0;  ///< index into MatchResult::channels where `comm` is kNoComm
+  std::uint32_t seq = 0;
+};
+GateOwner owner_of(const MatchResult& match, GateIndex gate);
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+// One row per format.
+#include "read/formats.h"
+
+#include "read/job_json.h"
+#include "read/jsonl_calls.h"
+
+namespace lockstep {
+namespace {
+
+constexpr EvidenceFormat kFormats[] = {
+    {.name = "JSONL call list", .looks_like = looks_like_jsonl_calls, .read = read_jsonl_calls},
+    {.name = "Job JSON", .looks_like = looks_like_job_json, .read = read_job_json},
+};
+
+}  // namespace
+
+std::span<const EvidenceFormat> evidence_formats() { return kFormats; }
+
+const EvidenceFormat* find_format(std::string_view contents) {
+  const std::string_view head = contents.substr(0, kHeadBytes);
+  for (const EvidenceFormat& format : kFormats) {
+    if (format.looks_like(head)) return &format;
+  }
+  return nullptr;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// The table of evidence formats that load_job() knows.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "read/job_intake.h"
+
+namespace lockstep {
+
+/// How one kind of file is recognised and read.
+struct EvidenceFormat {
+  std::string_view name{};
+  /// Whether a file with this beginning (up to kHeadBytes) is of the format. Must not be fooled by the other formats.
+  bool (*looks_like)(std::string_view head) = nullptr;
+  /// Adds what the file says; returns how many programs. An Error means that nothing of it could be used.
+  Result<std::size_t> (*read)(const EvidenceFile& file, JobIntake& intake) = nullptr;
+};
+
+inline constexpr std::size_t kHeadBytes = std::size_t{64} << 10;
+
+/// In the order in which they are tried. A new format is a reader of its own and a row here.
+std::span<const EvidenceFormat> evidence_formats();
+
+/// The format of a file with this content; nullptr: none that is known.
+const EvidenceFormat* find_format(std::string_view contents);
+
+}  // namespace lockstep

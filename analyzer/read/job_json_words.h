@@ -1,0 +1,23 @@
+// The fixed words of Job JSON outside its lines, read and written.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "model/job.h"
+
+namespace lockstep {
+
+/// "exited N", "killed N", "running", "unknown"; N may be left out (0, and 9 for killed). Empty for anything else.
+std::optional<ProgramEnd> parse_end(std::string_view text);
+std::string job_json_end(const ProgramEnd& end);
+
+/// A job rank as a key: digits only, up to 2^31-1.
+std::optional<std::int32_t> rank_from_key(std::string_view key);
+
+/// kUnknown for a name that is none of nccl, mpi and torch.
+Library library_from_name(std::string_view name);
+
+}  // namespace lockstep

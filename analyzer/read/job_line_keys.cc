@@ -1,0 +1,147 @@
+// The key=value part of a Job JSON line, and putting the finished operation into the program.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "read/job_line_draft.h"
+#include "read/site_text.h"
+
+namespace lockstep {
+namespace {
+
+std::optional<OpState> state_from_name(std::string_view name) {
+  if (name == "unknown") return OpState::kUnknown;
+  if (name == "entered") return OpState::kEntered;
+  if (name == "enqueued") return OpState::kEnqueued;
+  if (name == "started") return OpState::kStarted;
+  if (name == "completed") return OpState::kCompleted;
+  return std::nullopt;
+}
+
+/// "1,2,3" or "[1,2,3]" through `parse(word, value)`; false on anything else.
+template <class T, class Parse>
+bool parse_list(std::string_view text, std::vector<T>& values, Parse parse) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  values.clear();
+  while (true) {
+    const std::size_t comma = text.find(',');
+    T value{};
+    if (!parse(text.substr(0, comma), value)) return false;
+    values.push_back(value);
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+template <class T>
+bool parse_all(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return !text.empty() && error == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+void JobLineReader::read_key(Draft& draft, std::string_view key, std::string_view value) {
+  JobBuilder& builder = intake_.builder();
+  Operation& operation = draft.operation;
+  const std::string text = unescape_word(value);
+  bool good = true;
+  if (key == "root" || key == "peer" || key == "src" || key == "dst") {
+    std::int32_t peer = kNoPeer;
+    good = parse_peer(text, peer);
+    if (good) operation.peer = peer;
+  } else if (key == "redop" || key == "op") {
+    const std::string_view known = redop_from_native_name(text);
+    operation.redop = builder.redop(known.empty() ? text : known);
+  } else if (key == "tag") {
+    std::uint64_t tag = 0;
+    if (text == "any" || text == "MPI_ANY_TAG") {
+      operation.tag = kAnyTag;
+    } else if (good = parse_all(text, tag) && tag < kAnyTag; good) {
+      operation.tag = static_cast<std::uint32_t>(tag);
+    }
+  } else if (key == "stream") {
+    operation.stream = builder.intern(text);
+  } else if (key == "handle") {
+    operation.handle = builder.intern(text);
+  } else if (key == "payload") {
+    operation.payload = builder.intern(text);
+  } else if (key == "site") {
+    operation.site = builder.site(parse_site(value));
+  } else if (key == "label") {
+    draft.label = text;
+  } else if (key == "native") {
+    draft.native_name = text;
+  } else if (key == "state") {
+    const auto state = state_from_name(text);
+    good = state.has_value();
+    if (good) operation.state = *state;
+  } else if (key == "at") {
+    double at = 0;
+    good = parse_all(text, at) && std::isfinite(at);
+    if (good) draft.rare.at = at;
+    draft.has_rare |= good;
+  } else if (key == "native_seq") {
+    std::int64_t seq = 0;
+    good = parse_all(text, seq);
+    if (good) draft.rare.native_seq = seq;
+    draft.has_rare |= good;
+  } else if (key == "counts") {
+    good = parse_list(text, draft.rare.counts, parse_all<std::uint64_t>);
+    if (!good) draft.rare.counts.clear();
+    draft.has_rare |= good;
+  } else if (key == "members") {
+    good = parse_list(text, draft.rare.members, parse_rank);
+    if (!good) draft.rare.members.clear();
+    draft.has_rare |= good;
+  } else if (key == "color" || key == "key" || key == "thread") {
+    (key == "color" ? draft.rare.color : key == "key" ? draft.rare.key : draft.rare.thread) = text;
+    draft.has_rare = true;
+  } else if (key == "flags") {
+    read_flags(draft, text);
+  } else {
+    return warn(fmt::format("key {} is not known: ignored", excerpt(key)));
+  }
+  if (!good) warn(fmt::format("{} is no value for {}: ignored", excerpt(value), key));
+}
+
+void JobLineReader::read_flags(Draft& draft, std::string_view value) {
+  while (!value.empty()) {
+    const std::size_t comma = value.find(',');
+    const std::string_view flag = value.substr(0, comma);
+    if (flag == "nonblocking") {
+      draft.operation.flags |= kOpNonblocking;
+    } else if (flag == "blocking") {
+      draft.blocking = true;
+    } else if (flag == "captured") {
+      draft.operation.flags |= kOpCaptured;
+    } else if (flag == "thread_unsafe") {
+      draft.operation.flags |= kOpThreadUnsafe;
+    } else if (flag == "persistent") {
+      draft.operation.flags |= kOpPersistent;
+    } else {
+      warn(fmt::format("{} is no flag: ignored", excerpt(flag)));
+    }
+    if (comma == std::string_view::npos) break;
+    value.remove_prefix(comma + 1);
+  }
+}
+
+void JobLineReader::append(Draft& draft) {
+  Operation& operation = draft.operation;
+  const bool is_issued = op_class(operation.kind) != OpClass::kCompletion;
+  if (is_issued && (operation.handle != StringIndex{} || operation.stream != StringIndex{})) {
+    operation.flags |= kOpNonblocking;
+  }
+  if (draft.blocking) operation.flags = static_cast<std::uint16_t>(operation.flags & ~kOpNonblocking);
+  if (draft.has_rare) {
+    draft.rare.label = std::move(draft.label);
+    draft.rare.native_name = std::move(draft.native_name);
+    operation.extra = intake_.builder().extra(std::move(draft.rare));
+  } else {
+    operation.extra = intake_.shared_extra(draft.label, draft.native_name);
+  }
+  program_.operations.push_back(operation);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+// The one way in: from the paths of a command line to a Job, whatever the files are.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "model/job.h"
+
+namespace lockstep {
+
+/// Reads `paths` into one Job. Each file is recognised by its content; "-" is standard input; a directory stands for the
+/// files in it (not those of its subdirectories). The result does not depend on the order of the paths.
+///
+/// A file that cannot be used is a warning of the Job (InputQuality), as are contradictions between files; the rest is used.
+/// kUnreadable, naming each file and why, if no file could be used (kUnsupported, kMalformed where all agree on that).
+Result<Job> load_job(std::span<const std::string> paths);
+
+}  // namespace lockstep

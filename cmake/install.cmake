@@ -1,0 +1,26 @@
+# Installs the command, the libraries with their headers and the schemas, and exports them as the CMake package `lockstep`.
+include(CMakePackageConfigHelpers)
+
+set(LOCKSTEP_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
+
+install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS lockstep_format lockstep_analyzer EXPORT lockstep_targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET lockstep_shim)
+  install(TARGETS lockstep_shim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
+install(DIRECTORY schemas/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY analyzer/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep/analyzer
+        FILES_MATCHING PATTERN "*.h"
+        PATTERN cli EXCLUDE          # the command's own
+        PATTERN job_data.h EXCLUDE)  # the inside of Job
+install(DIRECTORY schemas/ DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/schemas FILES_MATCHING PATTERN "*.json")
+
+install(EXPORT lockstep_targets NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_PACKAGE_DIR})
+configure_package_config_file(cmake/lockstep-config.cmake.in ${PROJECT_BINARY_DIR}/lockstep-config.cmake
+                              INSTALL_DESTINATION ${LOCKSTEP_PACKAGE_DIR})
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/lockstep-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/lockstep-config.cmake ${PROJECT_BINARY_DIR}/lockstep-config-version.cmake
+        DESTINATION ${LOCKSTEP_PACKAGE_DIR})

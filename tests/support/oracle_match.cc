@@ -1,0 +1,167 @@
+// Who meets whom and whether they agree; and the verdict put together from that and the naive replay.
+#include <set>
+
+#include "support/oracle.h"
+
+namespace lockstep::testing {
+namespace {
+
+const Operation& at(const Job& job, CallRef ref) { return job.programs()[ref.program].operations[ref.index]; }
+
+/// Not stated on one side is no disagreement: a hand-written job may leave out what it does not care for.
+template <class T>
+bool both_stated_and_differ(const T& a, const T& b, const T& not_stated) {
+  return a != not_stated && b != not_stated && a != b;
+}
+
+/// "act:0.2" and "act:0.2" are one thing, "act" may be any "act:..."; "act:0.2" is neither "act:0.3" nor "grad".
+bool payloads_differ(std::string_view a, std::string_view b) {
+  if (a.empty() || b.empty() || a == b) return false;
+  const std::size_t colon_a = a.find(':');
+  const std::size_t colon_b = b.find(':');
+  if (a.substr(0, colon_a) != b.substr(0, colon_b)) return true;
+  return colon_a != std::string_view::npos && colon_b != std::string_view::npos;
+}
+
+/// A blocking call and a nonblocking one are two different collectives in MPI (MPI 3.1, section 5.12).
+bool blocking_differs(const Job& job, const Operation& a, const Operation& b) {
+  return job.library() == Library::kMpi && a.nonblocking() != b.nonblocking();
+}
+
+/// NCCL has no tags.
+std::uint32_t matching_tag(const Job& job, const Operation& op) {
+  return job.library() == Library::kNccl ? kNoTag : op.tag;
+}
+
+/// Every member passes the counts of all: the list must be the same one.
+bool same_counts_everywhere(OpKind kind) { return kind == OpKind::kReduceScatterV || kind == OpKind::kAllGatherV; }
+
+std::string describe(const Job& job, CallRef ref) {
+  const Operation& op = at(job, ref);
+  std::string text = "rank " + std::to_string(job.programs()[ref.program].rank) + " call " + std::to_string(ref.index) +
+                     " (" + std::string(op_name(op.kind));
+  if (op.comm != kNoComm) text += " " + job.communicator(op.comm).name;
+  return text + ")";
+}
+
+void note(OracleVerdict& verdict, const std::string& reason) {
+  if (verdict.reason.empty()) verdict.reason = reason;
+}
+
+void compare_collectives(const Job& job, const Meetings& meetings, OracleVerdict& verdict) {
+  for (const auto& [key, calls] : meetings.collectives) {
+    for (const CallRef a : calls) {
+      for (const CallRef b : calls) {
+        const std::string what = collective_disagreement(job, at(job, a), at(job, b));
+        if (what.empty()) continue;
+        verdict.mismatch = true;
+        note(verdict, what + " differs: " + describe(job, a) + ", " + describe(job, b));
+      }
+    }
+  }
+}
+
+void count_collectives(const Job& job, const Meetings& meetings, OracleVerdict& verdict) {
+  for (const auto& [key, calls] : meetings.collectives) {
+    const auto& [comm, position] = key;
+    std::set<std::int32_t> present;
+    for (const CallRef call : calls) present.insert(job.programs()[call.program].rank);
+    for (const std::int32_t member : job.communicators()[comm].members) {
+      if (present.contains(member)) continue;
+      verdict.imbalance = true;
+      note(verdict, "rank " + std::to_string(member) + " makes no call " + std::to_string(position) + " on " +
+                        job.communicators()[comm].name);
+    }
+  }
+}
+
+void compare_messages(const Job& job, const Meetings& meetings, OracleVerdict& verdict) {
+  for (const auto& [key, sides] : meetings.messages) {
+    if (sides.sends.size() != sides.receives.size()) {
+      verdict.imbalance = true;
+      note(verdict, "messages from " + std::to_string(std::get<1>(key)) + " to " + std::to_string(std::get<2>(key)) +
+                        ": " + std::to_string(sides.sends.size()) + " sent, " +
+                        std::to_string(sides.receives.size()) + " received");
+    }
+    for (std::size_t i = 0; i < sides.sends.size() && i < sides.receives.size(); ++i) {
+      const std::string what = message_disagreement(job, at(job, sides.sends[i]), at(job, sides.receives[i]));
+      if (what.empty()) continue;
+      verdict.mismatch = true;
+      note(verdict, what + " differs: " + describe(job, sides.sends[i]) + ", " + describe(job, sides.receives[i]));
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t calls_made(const Program& program) {
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    if (program.operations[i].kind == OpKind::kExit) return i;
+  }
+  return program.operations.size();
+}
+
+Meetings find_meetings(const Job& job) {
+  Meetings meetings;
+  for (std::size_t p = 0; p < job.programs().size(); ++p) {
+    const Program& program = job.programs()[p];
+    std::map<std::uint32_t, std::size_t> made;  // collectives of this rank so far, per communicator
+    for (std::size_t i = 0; i < calls_made(program); ++i) {
+      const Operation& op = program.operations[i];
+      const auto comm = static_cast<std::uint32_t>(op.comm);
+      if (is_collective(op.kind)) meetings.collectives[{comm, made[comm]++}].push_back({p, i});
+      if (is_send(op.kind)) {
+        meetings.messages[{comm, program.rank, op.peer, matching_tag(job, op)}].sends.push_back({p, i});
+      }
+      if (is_receive(op.kind)) {
+        meetings.messages[{comm, op.peer, program.rank, matching_tag(job, op)}].receives.push_back({p, i});
+      }
+    }
+  }
+  return meetings;
+}
+
+std::string collective_disagreement(const Job& job, const Operation& a, const Operation& b) {
+  if (a.kind != b.kind || blocking_differs(job, a, b)) return "kind";
+  if (has_root(a.kind) && both_stated_and_differ(a.peer, b.peer, kNoPeer)) return "root";
+  if (!has_free_count(a.kind) && both_stated_and_differ(a.count, b.count, Count{})) return "count";
+  if (both_stated_and_differ(a.datatype, b.datatype, DatatypeIndex{})) return "datatype";
+  if (has_reduction(a.kind) && both_stated_and_differ(a.redop, b.redop, RedopIndex{})) return "reduction";
+  if (same_counts_everywhere(a.kind) && both_stated_and_differ(job.extra(a).counts, job.extra(b).counts, {})) {
+    return "counts";
+  }
+  if (both_stated_and_differ(job.extra(a).members, job.extra(b).members, {})) return "members";
+  return "";
+}
+
+std::string message_disagreement(const Job& job, const Operation& send, const Operation& receive) {
+  const bool count_differs = both_stated_and_differ(send.count, receive.count, Count{});
+  const bool numbers = send.count.is_number() && receive.count.is_number();
+  const bool receive_has_room = job.library() == Library::kMpi && numbers && receive.count.number() > send.count.number();
+  if (count_differs && !receive_has_room) return "count";
+  if (both_stated_and_differ(send.datatype, receive.datatype, DatatypeIndex{})) return "datatype";
+  if (payloads_differ(job.text(send.payload), job.text(receive.payload))) return "payload";
+  return "";
+}
+
+bool blocks_each_other(const Job& job, const Operation& a, const Operation& b) {
+  const std::string what = collective_disagreement(job, a, b);
+  return what == "kind" || what == "root" || what == "count" || what == "counts" || what == "members";
+}
+
+OracleVerdict ask_oracle(const Job& job) {
+  OracleVerdict verdict;
+  const Meetings meetings = find_meetings(job);
+  compare_collectives(job, meetings, verdict);
+  count_collectives(job, meetings, verdict);
+  compare_messages(job, meetings, verdict);
+  for (const OracleModel model : kOracleModels) {
+    verdict.deadlock[static_cast<std::size_t>(model)] = !run_naively(job, model).finished();
+  }
+  const OracleModel promised = job.library() == Library::kMpi ? OracleModel::kEager : OracleModel::kLazy;
+  if (verdict.stuck(promised)) note(verdict, "all calls agree, but not all of them complete");
+  verdict.wrong = verdict.mismatch || verdict.imbalance || verdict.stuck(promised);
+  return verdict;
+}
+
+}  // namespace lockstep::testing

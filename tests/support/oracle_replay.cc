@@ -1,0 +1,316 @@
+// Runs all programs together by sweeping over every call until a sweep changes nothing.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "support/oracle.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// What the sweeps know about one call. Each flag goes from false to true once and never back.
+struct CallState {
+  bool issued = false;   ///< the host came to it
+  bool started = false;  ///< it is at the head of its queue
+  bool met = false;      ///< its partners have started too (or it needs none)
+};
+
+/// Calls of one rank with equal queues start one after the other.
+using Queue = std::tuple<char, std::uint32_t, std::int32_t, std::int32_t>;
+
+class NaiveReplay {
+ public:
+  NaiveReplay(const Job& job, OracleModel model, bool trust_completion)
+      : job_(job), model_(model), trust_completion_(trust_completion), meetings_(find_meetings(job)) {
+    for (std::size_t p = 0; p < job.programs().size(); ++p) {
+      states_.emplace_back(calls_made(job.programs()[p]));
+      partners_.emplace_back(states_.back().size());
+      host_.push_back(0);
+    }
+    find_partners();
+    if (model_ == OracleModel::kCoupled && !mpi()) label_coupled_batches();  // MPI has no batches that run as one
+  }
+
+  OracleRun run() {
+    while (sweep()) {
+    }
+    OracleRun result;
+    for (std::size_t p = 0; p < states_.size(); ++p) {
+      std::vector<bool> issued;
+      std::vector<bool> started;
+      std::vector<bool> done;
+      for (std::size_t i = 0; i < states_[p].size(); ++i) {
+        issued.push_back(states_[p][i].issued);
+        started.push_back(states_[p][i].started);
+        done.push_back(completed({p, i}));
+      }
+      // In MPI nobody waits for an operation that no wait names; a queue stands still whoever waits.
+      const bool queues_empty = mpi() || std::ranges::find(done, false) == done.end();
+      if (host_[p] < states_[p].size() || !queues_empty) result.stuck.push_back(p);
+      result.issued.push_back(std::move(issued));
+      result.started.push_back(std::move(started));
+      result.completed.push_back(std::move(done));
+    }
+    return result;
+  }
+
+ private:
+  const Operation& op(CallRef call) const { return job_.programs()[call.program].operations[call.index]; }
+  const CallState& state(CallRef call) const { return states_[call.program][call.index]; }
+  bool mpi() const { return job_.library() == Library::kMpi; }
+  bool nccl() const { return job_.library() == Library::kNccl; }
+
+  /// All members' calls of a collective, or the other side of a message; empty for what nobody else takes part in.
+  const std::vector<CallRef>& partners(CallRef call) const { return partners_[call.program][call.index]; }
+
+  void find_partners() {
+    for (const auto& [key, calls] : meetings_.collectives) {
+      for (const CallRef call : calls) partners_[call.program][call.index] = calls;
+      for (const CallRef a : calls) {
+        for (const CallRef b : calls) {
+          if (blocks_each_other(job_, op(a), op(b))) clashing_.insert(calls.begin(), calls.end());
+        }
+      }
+    }
+    for (const auto& [key, sides] : meetings_.messages) {
+      for (std::size_t i = 0; i < sides.sends.size() && i < sides.receives.size(); ++i) {
+        const CallRef send = sides.sends[i];
+        const CallRef receive = sides.receives[i];
+        partners_[send.program][send.index] = {receive};
+        partners_[receive.program][receive.index] = {send};
+      }
+    }
+  }
+
+  bool sweep() {
+    bool changed = false;
+    for (std::size_t p = 0; p < states_.size(); ++p) {
+      changed = move_host(p) || changed;
+      for (std::size_t i = 0; i < states_[p].size(); ++i) {
+        CallState& call = states_[p][i];
+        if (call.issued && !call.started && may_start({p, i})) changed = call.started = true;
+        if (call.started && !call.met && meets({p, i})) changed = call.met = true;
+      }
+    }
+    return changed;
+  }
+
+  /// The calls that are issued together with this one, itself included: [first, end) of its program.
+  std::pair<std::size_t, std::size_t> batch_of(CallRef call) const {
+    const std::uint32_t launch = op(call).launch;
+    std::size_t first = call.index;
+    std::size_t end = call.index + 1;
+    if (launch == 0) return {first, end};
+    while (first > 0 && op({call.program, first - 1}).launch == launch) --first;
+    while (end < states_[call.program].size() && op({call.program, end}).launch == launch) ++end;
+    return {first, end};
+  }
+
+  bool move_host(std::size_t p) {
+    bool changed = false;
+    while (host_[p] < states_[p].size()) {
+      const auto [first, end] = batch_of({p, host_[p]});
+      bool must_wait = false;
+      for (std::size_t i = first; i < end; ++i) {
+        changed = changed || !states_[p][i].issued;
+        states_[p][i].issued = true;
+        must_wait = must_wait || (host_waits_for({p, i}) && !completed({p, i}));
+      }
+      if (must_wait) break;
+      host_[p] = end;
+      changed = true;
+    }
+    return changed;
+  }
+
+  bool host_waits_for(CallRef call) const {
+    const Operation& operation = op(call);
+    if (op_class(operation.kind) == OpClass::kCompletion) return true;
+    if (!takes_part(operation)) return false;
+    if (model_ == OracleModel::kBlocking && !mpi()) return true;
+    if (nccl()) return false;
+    const bool issued_only = is_immediate(operation.kind) || operation.nonblocking() ||
+                             operation.handle != StringIndex{} || (!mpi() && operation.stream != StringIndex{});
+    if (mpi()) return !issued_only;
+    return !issued_only && operation.launch == 0;
+  }
+
+  static bool takes_part(const Operation& operation) {
+    return is_collective(operation.kind) || is_point_to_point(operation.kind);
+  }
+
+  std::optional<Queue> queue_of(CallRef call) const {
+    const Operation& operation = op(call);
+    if (mpi() || !takes_part(operation)) return std::nullopt;
+    if (nccl() || operation.stream != StringIndex{}) return Queue{'s', static_cast<std::uint32_t>(operation.stream), 0, 0};
+    const auto comm = static_cast<std::uint32_t>(operation.comm);
+    if (model_ != OracleModel::kEager && is_point_to_point(operation.kind) && operation.launch == 0) {
+      const std::int32_t rank = job_.programs()[call.program].rank;
+      return Queue{'p', comm, std::min(rank, operation.peer), std::max(rank, operation.peer)};
+    }
+    return Queue{'c', comm, 0, 0};
+  }
+
+  bool known_completed(CallRef call) const {
+    return trust_completion_ && op(call).state == OpState::kCompleted;
+  }
+
+  /// A batch starts as a whole: every part must be at the head of its queue.
+  bool may_start(CallRef call) const {
+    if (known_completed(call)) return true;
+    const auto [first, end] = batch_of(call);
+    for (std::size_t part = first; part < end; ++part) {
+      if (!known_completed({call.program, part}) && !at_head({call.program, part}, first)) return false;
+    }
+    return true;
+  }
+
+  bool at_head(CallRef call, std::size_t first_of_batch) const {
+    const std::optional<Queue> queue = queue_of(call);
+    if (!queue) return true;
+    for (std::size_t i = first_of_batch; i-- > 0;) {
+      if (queue_of({call.program, i}) == queue && !completed({call.program, i})) return false;
+    }
+    return true;
+  }
+
+  /// Has a started call met what it needs?
+  bool meets(CallRef call) const {
+    if (known_completed(call)) return true;
+    const Operation& operation = op(call);
+    if (is_collective(operation.kind)) return collective_meets(call);
+    if (is_point_to_point(operation.kind)) return message_meets(call);
+    switch (operation.kind) {
+      case OpKind::kWait:
+        return std::ranges::all_of(awaited_by(call), [this](CallRef target) { return completed(target); });
+      case OpKind::kWaitAny:
+      case OpKind::kWaitSome: {
+        const std::vector<CallRef> targets = awaited_by(call);
+        return targets.empty() || std::ranges::any_of(targets, [this](CallRef target) { return completed(target); });
+      }
+      case OpKind::kProbe:
+        return probe_meets(call);
+      default:  // markers, local calls, tests: nobody else is needed
+        return true;
+    }
+  }
+
+  bool collective_meets(CallRef call) const {
+    const Operation& operation = op(call);
+    const std::vector<CallRef>& present = partners(call);
+    if (clashing_.contains(call)) return false;
+    const auto started_on = [&](std::int32_t rank) {
+      return std::ranges::any_of(present, [&](CallRef other) {
+        return job_.programs()[other.program].rank == rank && state(other).started;
+      });
+    };
+    if (mpi() && model_ == OracleModel::kEager && has_root(operation.kind)) {
+      const bool root = job_.programs()[call.program].rank == operation.peer;
+      const bool from_root = operation.kind == OpKind::kBroadcast || operation.kind == OpKind::kScatter ||
+                             operation.kind == OpKind::kScatterV;
+      if (from_root) return root || started_on(operation.peer);
+      if (!root) return true;
+    }
+    return std::ranges::all_of(job_.communicator(operation.comm).members, started_on);
+  }
+
+  bool message_meets(CallRef call) const {
+    const OpKind kind = op(call).kind;
+    if (kind == OpKind::kBsend || kind == OpKind::kIbsend) return true;
+    const bool standard = kind == OpKind::kSend || kind == OpKind::kIsend;
+    if (mpi() && model_ == OracleModel::kEager && standard) return true;
+    return !partners(call).empty() && state(partners(call).front()).started;
+  }
+
+  /// A probe sees the message that the next receive from there would take.
+  bool probe_meets(CallRef call) const {
+    const Operation& operation = op(call);
+    const std::int32_t rank = job_.programs()[call.program].rank;
+    const auto sides = meetings_.messages.find(
+        {static_cast<std::uint32_t>(operation.comm), operation.peer, rank, nccl() ? kNoTag : operation.tag});
+    if (sides == meetings_.messages.end()) return false;
+    const auto taken = static_cast<std::size_t>(std::ranges::count_if(
+        sides->second.receives, [call](CallRef receive) { return receive.index < call.index; }));
+    return taken < sides->second.sends.size() && state(sides->second.sends[taken]).started;
+  }
+
+  /// The calls that a wait names: by handle; without one, every earlier call that was issued without waiting.
+  std::vector<CallRef> awaited_by(CallRef wait) const {
+    std::vector<CallRef> targets;
+    for (std::size_t i = 0; i < wait.index; ++i) {
+      const Operation& earlier = op({wait.program, i});
+      if (!takes_part(earlier)) continue;
+      if (op(wait).handle != StringIndex{} ? earlier.handle == op(wait).handle
+                                           : named_by_wait(op(wait), earlier)) {
+        targets.push_back({wait.program, i});
+      }
+    }
+    return targets;
+  }
+
+  static bool named_by_wait(const Operation& wait, const Operation& earlier) {
+    return (wait.comm == kNoComm || wait.comm == earlier.comm) &&
+           (wait.peer == kNoPeer || wait.peer == earlier.peer);
+  }
+
+  /// A call is over when its batch is; coupled: when every batch is that it exchanges messages with, and so on. A single
+  /// call that meets a part of a batch is over with that batch.
+  bool completed(CallRef call) const {
+    const auto [first, end] = batch_of(call);
+    bool all_met = true;
+    bool all_known = true;
+    for (std::size_t part = first; part < end; ++part) {
+      all_met = all_met && states_[call.program][part].met;
+      all_known = all_known && known_completed({call.program, part});
+    }
+    if (!all_met || all_known || !label_.contains(call)) return all_met;
+    return std::ranges::all_of(coupled_.at(label_.at(call)), [this](CallRef part) { return state(part).met; });
+  }
+
+  /// Gives all parts of batches that exchange messages one label, by lowering labels until none changes.
+  void label_coupled_batches() {
+    for (std::size_t p = 0; p < states_.size(); ++p) {
+      for (std::size_t i = 0; i < states_[p].size(); ++i) {
+        if (op({p, i}).launch != 0 || is_point_to_point(op({p, i}).kind)) label_[{p, i}] = {p, batch_of({p, i}).first};
+      }
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto& [call, label] : label_) {
+        const auto lower_to = [&](CallRef other) {
+          const auto found = label_.find(other);
+          if (found == label_.end() || !(found->second < label)) return;
+          label = found->second;
+          changed = true;
+        };
+        const auto [first, end] = batch_of(call);
+        for (std::size_t part = first; part < end; ++part) lower_to({call.program, part});
+        if (is_point_to_point(op(call).kind)) std::ranges::for_each(partners(call), lower_to);
+      }
+    }
+    // Batches wait for each other's messages; a collective among the parts holds its own batch only.
+    for (const auto& [call, label] : label_) {
+      coupled_[label];
+      if (is_point_to_point(op(call).kind)) coupled_[label].push_back(call);
+    }
+  }
+
+  const Job& job_;
+  OracleModel model_;
+  bool trust_completion_;
+  Meetings meetings_;
+  std::vector<std::vector<CallState>> states_;
+  std::vector<std::vector<std::vector<CallRef>>> partners_;
+  std::set<CallRef> clashing_;  // collectives whose members differ in kind, root or size
+  std::vector<std::size_t> host_;  // next call that the host has not passed
+  std::map<CallRef, CallRef> label_;
+  std::map<CallRef, std::vector<CallRef>> coupled_;
+};
+
+}  // namespace
+
+OracleRun run_naively(const Job& job, OracleModel model, bool trust_completion) {
+  return NaiveReplay(job, model, trust_completion).run();
+}
+
+}  // namespace lockstep::testing
