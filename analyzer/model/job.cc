@@ -74,4 +74,12 @@ std::size_t Job::operation_count() const {
   return count;
 }
 
+std::uint64_t Job::earlier_call_count() const {
+  std::uint64_t count = 0;
+  for (const Program& program : data_->programs) {
+    for (const EarlierCalls& earlier : program.earlier) count += earlier.calls;
+  }
+  return count;
+}
+
 }  // namespace lockstep
