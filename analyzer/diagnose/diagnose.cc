@@ -324,7 +324,7 @@ class Diagnosis {
 
   Report report() {
     Report report;
-    report.run.name = job_.name();
+    report.run = {.name = job_.run().name, .attempt = job_.run().attempt, .others = job_.run().others};
     report.findings = merge_drafts(std::move(drafts_));
     set_verdict(report);
     set_suspects(report);

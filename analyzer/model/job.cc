@@ -65,7 +65,7 @@ std::string Job::count_text(Count count) const {
 
 const std::string& Job::source(SourceIndex index) const { return data_->sources[to_size(index)]; }
 Library Job::library() const { return data_->library; }
-const std::string& Job::name() const { return data_->name; }
+const RunInfo& Job::run() const { return data_->run; }
 const InputQuality& Job::quality() const { return data_->quality; }
 
 std::size_t Job::operation_count() const {

@@ -81,6 +81,13 @@ struct Program {
   bool tail_missing = false;  ///< calls after the last may exist (cut file, unreadable lines): absence proves nothing
 };
 
+/// Which run of which launch this is, and what else was found beside it.
+struct RunInfo {
+  std::string name{};  ///< may be empty
+  int attempt = 0;     ///< restart count of the launcher
+  std::vector<std::string> others{};  ///< runs in the same directory that were not read
+};
+
 /// What a report must say about how good its input was.
 struct InputQuality {
   std::optional<std::size_t> ranks_expected{};  ///< known size of the job, from members or from the source
@@ -117,7 +124,8 @@ class Job {
   const std::string& source(SourceIndex index) const;
 
   Library library() const;
-  const std::string& name() const;     ///< run name; may be empty
+  const RunInfo& run() const;
+  const std::string& name() const { return run().name; }
   const InputQuality& quality() const;
   std::size_t operation_count() const;
   std::uint64_t earlier_call_count() const;  ///< sum of Program::earlier

@@ -154,7 +154,9 @@ OperationExtra& JobBuilder::extra_of(Operation& operation) {
 
 void JobBuilder::set_library(Library library) { data_->library = library; }
 Library JobBuilder::library() const { return data_->library; }
-void JobBuilder::set_name(std::string_view name) { data_->name = name; }
+void JobBuilder::set_name(std::string_view name) { data_->run.name = name; }
+void JobBuilder::set_attempt(int attempt) { data_->run.attempt = attempt; }
+void JobBuilder::add_other_run(std::string_view name) { data_->run.others.emplace_back(name); }
 void JobBuilder::set_ranks_expected(std::size_t ranks) { data_->quality.ranks_expected = ranks; }
 
 void JobBuilder::warn(std::string message) {
