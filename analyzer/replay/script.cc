@@ -89,9 +89,9 @@ class Compiler {
     script_.missing.assign(match_.gate_count, 2);  // messages: both sides
     for (const CommunicatorMatch& communicator : match_.communicators) {
       const auto first = script_.missing.begin() + static_cast<std::ptrdiff_t>(to_size(communicator.first_gate));
-      std::fill_n(first, communicator.positions, communicator.participants);
+      std::fill_n(first, communicator.matched_positions(), communicator.participants);
       // Nobody arrives for the extra one: this position cannot complete.
-      for (const std::uint32_t seq : communicator.blocking) ++first[seq];
+      for (const std::uint32_t seq : communicator.blocking) ++first[seq - communicator.first_position];
     }
     for (std::size_t i = 0; i < match_.probes.size(); ++i) {
       const auto gate = static_cast<std::uint32_t>(match_.gate_count + i);
@@ -135,7 +135,8 @@ class Compiler {
   }
 
   bool is_plain(const ProgramTraits& traits) const {
-    if (coupling_ || traits.waits || traits.batches || traits.captured || traits.outsider || !match_.probes.empty()) {
+    if (coupling_ || traits.waits || traits.batches || traits.captured || traits.outsider || match_.begins_late ||
+        !match_.probes.empty()) {
       return false;
     }
     if (mpi_) return !traits.nonblocking && !(traits.rooted && options_.model == BlockingModel::kEager);
@@ -160,7 +161,9 @@ class Compiler {
     if (!communicator.outsiders.empty() && std::ranges::find(communicator.outsiders, program_) != communicator.outsiders.end()) {
       return std::nullopt;
     }
-    Part part{.gate = static_cast<std::uint32_t>(communicator.first_gate) + operation.seq,
+    const GateIndex gate = communicator.gate_of(operation.seq);
+    if (gate == kNoGate) return std::nullopt;
+    Part part{.gate = static_cast<std::uint32_t>(gate),
               .operation = i,
               .waits = !known_complete};
     if (mpi_ && options_.model == BlockingModel::kEager) relax_rooted(operation, communicator, part);

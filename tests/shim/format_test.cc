@@ -58,6 +58,19 @@ TEST(Format, ThePageHoldsTheExample) {
   }
 }
 
+TEST(Format, ATraceOfVersion1CanBeRead) {
+  std::vector<ReadTrace> traces;
+  for (const char* rank : {"0", "1"}) {
+    traces.push_back(read_trace(std::string(SHIM_TEST_DIR) + "/traces/v1/zero1_hang.rank" + rank + ".lst"));
+    EXPECT_EQ(traces.back().header.version, 1U);
+    EXPECT_EQ(traces.back().problems, std::vector<std::string>{});
+  }
+  EXPECT_EQ(traces[0].calls.size(), 19U);
+  EXPECT_EQ(traces[1].calls.size(), 20U);
+  EXPECT_EQ(stuck_calls(traces), "0:all_reduce 1:recv");
+  EXPECT_EQ(first_differences(traces), "comm3#3 all_reduce|-; comm5#0 -|broadcast");
+}
+
 class DamagedTrace : public testing::Test {
  protected:
   void SetUp() override {
