@@ -18,8 +18,9 @@
 #include "cli/subcommand.h"
 #include "pack/pack_writer.h"
 #include "pack/redaction.h"
-#include "pack/run_traces.h"
+#include "pack/resolved_sites.h"
 #include "pack/trace_copy.h"
+#include "read/trace_directory.h"
 
 namespace lockstep {
 namespace {
@@ -77,6 +78,37 @@ struct PackOptions {
   bool redact_hosts = false;
 };
 
+struct TraceFile {
+  std::string path{};
+  std::string name{};  ///< "<run>/<host>.<pid>.<start>.lst"
+};
+
+/// The traces of the newest run in a directory, or the one trace that was named.
+Result<std::vector<TraceFile>> find_traces(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_regular_file(path, error))
+    return std::vector<TraceFile>{{path, fs::path(path).filename().string()}};
+  const auto found = find_newest_run(path);
+  if (!found) {
+    const bool readable = fs::is_directory(path, error);
+    return Error{ErrorCode::kUnreadable, fmt::format("{}: {}", path,
+                                                     readable ? "no traces in it"
+                                                     : error  ? error.message()
+                                                              : "no directory")};
+  }
+  for (const std::string& warning : found->warnings) print_warning(warning + ": not packed");
+  if (!found->others.empty())
+    print_warning(fmt::format("{} is packed, the newest of {} runs", found->run, found->others.size() + 1));
+  const std::string run = found->run.empty() ? fs::canonical(path, error).filename().string() : found->run;
+  std::vector<TraceFile> files;
+  for (const std::string& file : found->files)
+    files.push_back({file, run + "/" + fs::path(file).filename().string()});
+  if (files.empty())
+    return Error{ErrorCode::kUnreadable, fmt::format("{}: no trace of it can be seen from here", path)};
+  return files;
+}
+
 int cannot_write(const std::string& path, std::string_view why) {
   print_warning(fmt::format("cannot write to {}: {}", path, why));
   return kExitInternal;
@@ -116,10 +148,12 @@ int write_pack(const PackOptions& options, const std::vector<TraceFile>& files, 
       (options.redact_paths ? pack::kRedactedPaths : 0U) | (options.redact_hosts ? pack::kRedactedHosts : 0U);
   PackWriter writer(header, [&output](std::string_view bytes) { return output.write(bytes); });
   std::uint64_t calls = 0;
+  NativeSites sites;
   for (const TraceFile& file : files) {
     auto trace = read_trace(file, options.tail);
     if (!trace) continue;  // vanished since it was looked through
     calls += trace->calls;
+    add_resolved_sites(*trace, sites);
     redaction.apply(*trace);
     if (!writer.add(pack::MemberKind::kTrace, redaction.member_name(file.name), assemble(*trace)))
       return cannot_write(options.output,
@@ -159,17 +193,16 @@ int run_pack(std::span<const std::string_view> args) {
   options.redact_paths = std::ranges::find(redact, "paths") != redact.end();
   options.redact_hosts = std::ranges::find(redact, "hosts") != redact.end();
 
-  const Result<RunTraces> run = find_run_traces(options.directory);
-  if (!run) return input_error(run.error());
-  for (const std::string& warning : run->warnings) print_warning(warning);
+  const auto found = find_traces(options.directory);
+  if (!found) return input_error(found.error());
   std::error_code ignored;
-  for (const TraceFile& file : run->files) {
+  for (const TraceFile& file : *found) {
     if (std::filesystem::equivalent(file.path, options.output, ignored))
       return usage_error(kPackSubcommand, fmt::format("{} is one of the traces", options.output));
   }
   Redaction redaction(options.redact_paths, options.redact_hosts);
   std::vector<Error> errors;
-  const std::vector<TraceFile> files = look_through(run->files, redaction, errors);
+  const std::vector<TraceFile> files = look_through(*found, redaction, errors);
   if (files.empty()) return input_error(errors.front());
   for (const Error& error : errors) print_warning(error.message + ": not packed");
   errno = 0;

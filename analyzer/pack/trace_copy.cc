@@ -11,6 +11,7 @@
 #include <set>
 
 #include "lockstep/trace_record.h"
+#include "read/trace_bytes.h"
 
 namespace lockstep {
 namespace {
@@ -19,32 +20,11 @@ using trace::FileHeader;
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// The mapping of a file that another process may be writing.
-class Live {
- public:
-  explicit Live(std::string_view contents) : contents_(contents) {}
-
-  bool has(std::uint64_t at, std::uint64_t bytes) const {
-    return at <= contents_.size() && bytes <= contents_.size() - at;
-  }
-  /// One aligned word, before everything that is read after it.
-  template <class Word>
-  Word load(std::uint64_t at) const {
-    Word word = 0;
-    std::memcpy(&word, contents_.data() + at, sizeof word);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return word;
-  }
-  std::string copy(std::uint64_t at, std::uint64_t bytes) const {
-    std::string result(contents_.substr(at, bytes));
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return result;
-  }
-  std::uint64_t size() const { return contents_.size(); }
-
- private:
-  std::string_view contents_;
-};
+std::string copy_bytes(const TraceBytes& file, std::uint64_t at, std::uint64_t bytes) {
+  std::string result(file.data(at), bytes);
+  std::atomic_thread_fence(std::memory_order_acquire);  // what is loaded to confirm it is loaded after it
+  return result;
+}
 
 template <class T>
 T as(std::string_view bytes) {
@@ -60,13 +40,13 @@ struct Slot {
   std::uint32_t thread = 0;
 };
 
-std::vector<Slot> find_blocks(const Live& file, const FileHeader& header) {
+std::vector<Slot> find_blocks(const TraceBytes& file, const FileHeader& header) {
   std::vector<Slot> slots;
   for (std::uint64_t i = 0; i < header.block_count; ++i) {
     const std::uint64_t at = header.ring_offset + i * header.block_bytes;
     if (!file.has(at, header.block_bytes)) break;  // cut
-    const auto commit = file.load<std::uint32_t>(at + offsetof(trace::BlockRecord, commit));
-    const auto record = as<trace::BlockRecord>(file.copy(at, sizeof(trace::BlockRecord)));
+    const auto commit = file.acquire<std::uint32_t>(at + offsetof(trace::BlockRecord, commit));
+    const auto record = as<trace::BlockRecord>(copy_bytes(file, at, sizeof(trace::BlockRecord)));
     if (record.kind != static_cast<std::uint8_t>(trace::RecordKind::kBlock) || record.number == 0 ||
         commit != static_cast<std::uint32_t>(record.number))
       continue;
@@ -78,16 +58,17 @@ std::vector<Slot> find_blocks(const Live& file, const FileHeader& header) {
 
 /// The block with its committed records and how many calls they are; empty if it was taken for a later block
 /// meanwhile.
-std::string copy_block(const Live& file, const Slot& slot, std::uint64_t block_bytes, std::uint64_t& calls) {
+std::string copy_block(const TraceBytes& file, const Slot& slot, std::uint64_t block_bytes,
+                       std::uint64_t& calls) {
   const auto commit = static_cast<std::uint32_t>(slot.number);
   std::string block(block_bytes, '\0');
   calls = 0;
   for (std::uint64_t at = 0; at + trace::kRecordBytes <= block_bytes; at += trace::kRecordBytes) {
     const std::uint64_t from = slot.offset + at;
-    if (file.load<std::uint32_t>(from + offsetof(trace::CallRecord, commit)) != commit) break;
+    if (file.acquire<std::uint32_t>(from + offsetof(trace::CallRecord, commit)) != commit) break;
     // Stored last at return, so it is looked at before what was stored before it.
-    const auto return_ticks = file.load<std::uint64_t>(from + offsetof(trace::CallRecord, return_ticks));
-    std::string record = file.copy(from, trace::kRecordBytes);
+    const auto return_ticks = file.acquire<std::uint64_t>(from + offsetof(trace::CallRecord, return_ticks));
+    std::string record = copy_bytes(file, from, trace::kRecordBytes);
     const auto kind = static_cast<std::uint8_t>(record[offsetof(trace::CallRecord, kind)]);
     if (kind < trace::kFirstExtensionKind) {
       std::memcpy(record.data() + offsetof(trace::CallRecord, return_ticks), &return_ticks,
@@ -96,11 +77,11 @@ std::string copy_block(const Live& file, const Slot& slot, std::uint64_t block_b
     }
     block.replace(at, trace::kRecordBytes, record);
   }
-  const auto now = as<trace::BlockRecord>(file.copy(slot.offset, sizeof(trace::BlockRecord)));
+  const auto now = as<trace::BlockRecord>(copy_bytes(file, slot.offset, sizeof(trace::BlockRecord)));
   return now.number == slot.number && now.commit == commit ? block : std::string();
 }
 
-void copy_ring(const Live& file, TraceCopy& copy, std::uint64_t tail) {
+void copy_ring(const TraceBytes& file, TraceCopy& copy, std::uint64_t tail) {
   const std::vector<Slot> slots = find_blocks(file, copy.header);
   std::set<std::uint32_t> threads;
   for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
@@ -115,27 +96,27 @@ void copy_ring(const Live& file, TraceCopy& copy, std::uint64_t tail) {
   std::ranges::reverse(copy.blocks);
 }
 
-void copy_comm_entries(const Live& file, TraceCopy& copy) {
+void copy_comm_entries(const TraceBytes& file, TraceCopy& copy) {
   const FileHeader& header = copy.header;
   for (std::uint64_t i = 0; i < header.comm_entry_count; ++i) {
     const std::uint64_t at = header.comm_table_offset + i * header.comm_entry_bytes;
     if (!file.has(at, header.comm_entry_bytes)) break;
-    const auto comm = file.load<std::uint32_t>(at + offsetof(trace::CommEntry, comm));
+    const auto comm = file.acquire<std::uint32_t>(at + offsetof(trace::CommEntry, comm));
     if (comm == 0) continue;
-    std::string entry = file.copy(at, header.comm_entry_bytes);
-    if (file.load<std::uint32_t>(at + offsetof(trace::CommEntry, comm)) == comm)
+    std::string entry = copy_bytes(file, at, header.comm_entry_bytes);
+    if (file.acquire<std::uint32_t>(at + offsetof(trace::CommEntry, comm)) == comm)
       copy.comm_entries.push_back(std::move(entry));
   }
 }
 
-void copy_side(const Live& file, TraceCopy& copy) {
+void copy_side(const TraceBytes& file, TraceCopy& copy) {
   const FileHeader& header = copy.header;
   const std::uint64_t used =
-      std::min(file.load<std::uint64_t>(offsetof(FileHeader, side_used)), header.side_bytes);
+      std::min(file.acquire<std::uint64_t>(offsetof(FileHeader, side_used)), header.side_bytes);
   for (std::uint64_t at = 0; at < used;) {
     const std::uint64_t from = header.side_offset + at;
     if (!file.has(from, sizeof(trace::SideHeader))) break;
-    const auto word = file.load<std::uint64_t>(from);
+    const auto word = file.acquire<std::uint64_t>(from);
     if (word == 0) {
       at += 64;
       continue;
@@ -145,7 +126,7 @@ void copy_side(const Live& file, TraceCopy& copy) {
     if (head.magic != trace::kSideMagic || head.bytes < sizeof head || head.bytes > header.side_bytes - at ||
         !file.has(from, head.bytes))
       break;
-    if (head.state == trace::kSideCommitted) copy.side_records.push_back(file.copy(from, head.bytes));
+    if (head.state == trace::kSideCommitted) copy.side_records.push_back(copy_bytes(file, from, head.bytes));
     at += round_up(head.bytes);
   }
 }
@@ -184,9 +165,9 @@ Result<TraceCopy> copy_trace(std::string_view contents, std::string_view path, s
   const auto error = [path](ErrorCode code, std::string_view why) {
     return Error{code, fmt::format("{}: {}", path, why)};
   };
-  const Live file(contents);
+  const TraceBytes file(contents);
   if (!file.has(0, sizeof(FileHeader))) return error(ErrorCode::kMalformed, "too short for a trace");
-  if (file.load<std::uint64_t>(0) != trace::kMagic) {
+  if (file.acquire<std::uint64_t>(0) != trace::kMagic) {
     const bool empty =
         contents.substr(0, sizeof(FileHeader)).find_first_not_of('\0') == std::string_view::npos;
     return error(ErrorCode::kMalformed,
@@ -194,7 +175,7 @@ Result<TraceCopy> copy_trace(std::string_view contents, std::string_view path, s
   }
   TraceCopy copy;
   // First of all, for it says how the process ended: what is read later can only be more than it promises.
-  copy.header = as<FileHeader>(file.copy(0, sizeof(FileHeader)));
+  copy.header = as<FileHeader>(copy_bytes(file, 0, sizeof(FileHeader)));
   if (copy.header.min_reader > trace::kVersion)
     return error(ErrorCode::kUnsupported,
                  fmt::format("a trace of version {}, for readers from {} on; this one knows {}",

@@ -61,7 +61,7 @@ std::string read_frame(std::string_view& rest, FrameBuffer& buffer, std::size_t&
 
 /// Says what is wrong; empty: nothing.
 std::string read_members(std::string_view frame, Unpacked& unpacked,
-                         const std::function<void(const PackMember&)>& use) {
+                         const std::function<bool(const PackMember&)>& use, bool& wanted) {
   for (std::uint64_t at = 0; at < frame.size();) {
     pack::MemberHeader header;
     if (frame.size() - at < sizeof header) return "a member was cut";
@@ -74,10 +74,11 @@ std::string read_members(std::string_view frame, Unpacked& unpacked,
     if (next > left) return "a member was cut";
     const std::string_view after = frame.substr(at + content + header.bytes, next - content - header.bytes);
     if (after.find_first_not_of('\0') != std::string_view::npos) return "a member has no end";
-    use({.kind = header.kind,
-         .name = std::string(frame.substr(at + sizeof header, header.name_bytes)),
-         .content = frame.substr(at + content, header.bytes)});
+    wanted = use({.kind = header.kind,
+                  .name = std::string(frame.substr(at + sizeof header, header.name_bytes)),
+                  .content = frame.substr(at + content, header.bytes)});
     ++unpacked.members;
+    if (!wanted) return "";
     at += next;
   }
   return "";
@@ -93,7 +94,7 @@ bool looks_like_pack(std::string_view head) {
 }
 
 Result<Unpacked> unpack(std::string_view contents, std::string_view path,
-                        const std::function<void(const PackMember&)>& use) {
+                        const std::function<bool(const PackMember&)>& use) {
   if (!looks_like_pack(contents))
     return Error{ErrorCode::kMalformed, fmt::format("{}: not a pack of Lockstep", path)};
   pack::FileHeader header;
@@ -106,11 +107,12 @@ Result<Unpacked> unpack(std::string_view contents, std::string_view path,
                              header.version, header.min_reader, pack::kVersion)};
   Unpacked unpacked{.redacted = header.redacted, .tail = header.tail};
   FrameBuffer buffer;
-  for (std::string_view rest = contents.substr(sizeof header); !rest.empty();) {
+  bool wanted = true;
+  for (std::string_view rest = contents.substr(sizeof header); wanted && !rest.empty();) {
     const std::size_t offset = contents.size() - rest.size();
     std::size_t bytes = 0;
     std::string why = read_frame(rest, buffer, bytes);
-    if (why.empty()) why = read_members(buffer.view(bytes), unpacked, use);
+    if (why.empty()) why = read_members(buffer.view(bytes), unpacked, use, wanted);
     if (why.empty()) continue;
     unpacked.damage =
         Error{ErrorCode::kMalformed,

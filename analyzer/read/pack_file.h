@@ -29,9 +29,9 @@ struct Unpacked {
   std::optional<Error> damage{};  ///< the members before it were whole and are used; nothing behind it was
 };
 
-/// Gives each member to `use`, in order. An Error if not even the header is right, or the pack is for later
-/// readers.
+/// Gives each member to `use`, in order, until that returns false. An Error if not even the header is right,
+/// or the pack is for later readers.
 Result<Unpacked> unpack(std::string_view contents, std::string_view path,
-                        const std::function<void(const PackMember&)>& use);
+                        const std::function<bool(const PackMember&)>& use);
 
 }  // namespace lockstep

@@ -33,6 +33,7 @@ TEST(PackFile, GivesBackWhatWasPacked) {
     seen.emplace_back(member.name, member.content);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(member.content.data()) % 64, 0U);
     for (int i = 0; i < 64; ++i) EXPECT_EQ(*(member.content.data() + member.content.size() + i), '\0');
+    return true;
   });
   ASSERT_TRUE(unpacked);
   EXPECT_FALSE(unpacked->damage);
@@ -54,12 +55,13 @@ TEST(PackFile, HasAFrameForEvery32MiB) {
   std::size_t seen = 0;
   const auto unpacked = unpack(bytes, "p", [&](const PackMember& member) {
     seen += member.content == members[seen].second ? 1U : 0U;
+    return true;
   });
   ASSERT_TRUE(unpacked);
   EXPECT_EQ(seen, 5U);
 }
 
-void ignore(const PackMember&) {}
+bool ignore(const PackMember&) { return true; }
 
 TEST(PackFileDamage, Truncated) {
   const std::string bytes = make_pack(three_members());
