@@ -176,6 +176,7 @@ class TraceSet {
     if (tables.header.local_rank >= 0) program.place.local_rank = tables.header.local_rank;
     program.tail_missing = program.tail_missing || tables.cut || tables.has_state(trace::kStateStopped) ||
                            tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom);
+    if (program.end.kind == EndKind::kUnknown && !program.tail_missing) mark_held(program);
     warn_about(tables, read);
     intake_.set_library(Library::kMpi, tables.path);
     if (tables.job_ranks() > 0) {
@@ -184,6 +185,13 @@ class TraceSet {
     }
     intake_.add_to_world({&program.rank, 1});
     intake_.add_program(std::move(program));
+  }
+
+  /// The process is gone, and was inside these calls.
+  static void mark_held(Program& program) {
+    for (auto at = program.operations.rbegin(); at != program.operations.rend() && at->state == OpState::kEntered; ++at) {
+      at->flags |= kOpHeld;
+    }
   }
 
   void warn_about(const TraceTables& tables, const TraceProgram& read) {

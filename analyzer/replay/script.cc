@@ -79,6 +79,7 @@ class Compiler {
 
   Script run() {
     set_rendezvous_gates();
+    find_held_gates();
     script_.actors.reserve(job_.programs().size());
     for (std::uint32_t p = 0; p < job_.programs().size(); ++p) compile_program(ProgramIndex{p});
     return std::move(script_);
@@ -103,6 +104,18 @@ class Compiler {
       script_.missing.insert(script_.missing.end(), coupling_->launches.begin(), coupling_->launches.end());
     }
     script_.rendezvous_count = static_cast<std::uint32_t>(script_.missing.size());
+  }
+
+  /// Collectives that a rank is known to have stood in to the end: leaving early did not happen there.
+  void find_held_gates() {
+    for (const Program& program : job_.programs()) {
+      for (auto at = program.operations.rbegin(); at != program.operations.rend() && (at->flags & kOpHeld) != 0; ++at) {
+        if (!is_collective(at->kind) || at->comm == kNoComm) continue;
+        const GateIndex gate = match_.communicators[to_size(at->comm)].gate_of(at->seq);
+        if (gate != kNoGate) held_gates_.push_back(static_cast<std::uint32_t>(gate));
+      }
+    }
+    std::ranges::sort(held_gates_);
   }
 
   void compile_program(ProgramIndex index) {
@@ -152,7 +165,8 @@ class Compiler {
       if (gate == kNoGate) return std::nullopt;
       Part part{.gate = static_cast<std::uint32_t>(gate), .operation = i, .waits = !known_complete};
       if (coupling_) part.gate = first_component_gate_ + coupling_->component[to_size(program_)][ordinal];
-      if (is_buffered_send(job_.library(), options_.model, operation.kind)) part.waits = false;
+      const bool held = (operation.flags & kOpHeld) != 0;
+      if (!held && is_buffered_send(job_.library(), options_.model, operation.kind)) part.waits = false;
       return part;
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return std::nullopt;
@@ -175,6 +189,7 @@ class Compiler {
     if (!has_root(operation.kind) || std::ranges::binary_search(communicator.blocking, operation.seq)) {
       return;
     }
+    if (std::ranges::binary_search(held_gates_, part.gate)) return;
     const bool is_root = operation.peer == job_.program(program_).rank;
     const bool root_sends = operation.kind == OpKind::kBroadcast || operation.kind == OpKind::kScatter ||
                             operation.kind == OpKind::kScatterV;
@@ -343,6 +358,7 @@ class Compiler {
   const bool mpi_;
   std::optional<Coupling> coupling_;
   std::uint32_t first_component_gate_ = 0;
+  std::vector<std::uint32_t> held_gates_;  // sorted
   Script script_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> probes_of_;  // message gate to gates of its probes
   std::size_t next_probe_ = 0;                                               // programs are compiled in order
