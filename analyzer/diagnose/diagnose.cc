@@ -46,6 +46,7 @@ class Diagnosis {
   Report run() {
     standstill_ = replay(job_, match_, {.model = models_.front()});
     causes_ = find_causes(job_, standstill_);
+    add_lost_differences();
     add_deviations();
     add_messages();
     join_differences(drafts_);
@@ -116,6 +117,16 @@ class Diagnosis {
         measure(difference, deviation, draft);
         drafts_.push_back(std::move(draft));
       }
+    }
+  }
+
+  /// Calls that differ although no record holds them any more.
+  void add_lost_differences() {
+    for (std::uint32_t c = 0; c < job_.communicators().size(); ++c) {
+      const auto& difference = job_.communicator(CommIndex{c}).lost_difference;
+      if (!difference || difference->parties.size() < 2) continue;
+      Draft draft{.finding = lost_difference_finding(describe_, CommIndex{c}, *difference), .stalls = true};
+      drafts_.push_back(std::move(draft));
     }
   }
 
