@@ -221,7 +221,8 @@ class TraceSet {
     if (tables.header.local_rank >= 0) program.place.local_rank = tables.header.local_rank;
     program.tail_missing = program.tail_missing || tables.cut || tables.has_state(trace::kStateStopped) ||
                            tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom);
-    if (program.end.kind == EndKind::kUnknown && !program.tail_missing) mark_held(program);
+    const bool ended = program.end.kind != EndKind::kUnknown && program.end.kind != EndKind::kRunning;
+    if (!ended && !program.tail_missing) mark_held(program);
     warn_about(tables, read);
     intake_.set_library(Library::kMpi, tables.path);
     if (tables.job_ranks() > 0) {
@@ -232,7 +233,7 @@ class TraceSet {
     intake_.add_program(std::move(program));
   }
 
-  /// The process is gone, and was inside these calls.
+  /// The process is gone or stands, and is inside these calls. (Whether a live one stands a second look shows.)
   static void mark_held(Program& program) {
     for (auto at = program.operations.rbegin(); at != program.operations.rend() && at->state == OpState::kEntered; ++at) {
       at->flags |= kOpHeld;
