@@ -96,6 +96,10 @@ void JobBuilder::set_members(CommIndex index, std::span<const std::int32_t> memb
   communicator.members_known = !members.empty();
 }
 
+void JobBuilder::set_lost_difference(CommIndex index, LostDifference difference) {
+  data_->communicators[to_size(index)].lost_difference = std::move(difference);
+}
+
 Program& JobBuilder::program(std::int32_t rank) {
   const auto [at, added] = interning_->programs.try_emplace(rank, data_->programs.size());
   if (added) data_->programs.push_back({.rank = rank});
