@@ -26,12 +26,14 @@ bool enter_slowly(ThreadState& thread, const void* frame) noexcept {
 }
 
 bool CallScope::fold_poll(OpKind kind, std::uint64_t key) noexcept {
-  const ThreadState& thread = t_thread;
+  ThreadState& thread = t_thread;
   trace::CallRecord* last = thread.last_poll;
   if (last == nullptr || thread.last_poll_key != key || last->kind != static_cast<std::uint8_t>(kind) ||
       last->call_site != site_) {
     return false;
   }
+  // What was reserved for a record of its own goes back: a hole would hide everything behind it in this block.
+  if (record_ != nullptr) thread.next = reinterpret_cast<std::byte*>(record_);
   record_ = last;
   std::atomic_ref(last->return_ticks).store(0, std::memory_order_relaxed);
   std::atomic_ref(last->count).store(last->count + 1, std::memory_order_relaxed);

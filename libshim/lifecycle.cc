@@ -15,6 +15,10 @@
 #include "trace_writer.h"
 #include "vector_registry.h"
 
+// What pthread_atfork calls; that one is in libpthread on older systems.
+extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*) noexcept;
+extern "C" void* __dso_handle;
+
 namespace lockstep::shim {
 
 constinit Recorder g_recorder;
@@ -34,16 +38,15 @@ void end_of_process(int status, void*) {
   header->end = trace::ProcessEnd::kExited;
 }
 
+void after_fork_in_child() { g_recorder.phase->store(kPhaseNew, std::memory_order_relaxed); }
+
 // A page that every kind of fork hands to the child as zeros: the child then finds kPhaseNew, without a handler of ours in
-// its way. Before Linux 4.14 there is no such page; there the recorder stays off.
+// its way. Where there is no such page (before Linux 4.14, some sandboxes) a handler does the same for fork(3).
 std::atomic<std::uint32_t>* make_phase() noexcept {
   const auto page = static_cast<std::size_t>(getpagesize());
   void* place = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (place == MAP_FAILED) return nullptr;
-  if (madvise(place, page, MADV_WIPEONFORK) != 0) {
-    munmap(place, page);
-    return nullptr;
-  }
+  if (madvise(place, page, MADV_WIPEONFORK) != 0) __register_atfork(nullptr, nullptr, after_fork_in_child, __dso_handle);
   return static_cast<std::atomic<std::uint32_t>*>(place);
 }
 

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::ValuesIn(std::vector<Case>{
         {"plain"}, {"fork"}, {"fork_communicates", 2}, {"fork_exec"}, {"vfork"}, {"posix_spawn"}, {"threads"},
         {"short_threads"}, {"atexit"}, {"abort", 1, trace::ProcessEnd::kUnknown}, {"exit_without_finalize"},
-        {"underscore_exit", 1, trace::ProcessEnd::kUnknown}, {"raise", 1, trace::ProcessEnd::kUnknown}, {"signals"},
+        {"underscore_exit", 1, trace::ProcessEnd::kUnknown}, {"raise", 1, trace::ProcessEnd::kUnknown}, {"signals"}, {"polls"},
         {"errno"}, {"environment"}, {"descriptors"}, {"silent", 0}, {"jump"}, {"throw"},
         {"strict", 1, trace::ProcessEnd::kUnknown}}),
     [](const auto& test) { return std::string(test.param.mode); });
@@ -156,6 +156,25 @@ TEST(Host, CallsThatWereLeftByAJumpDoNotEndTheRecording) {
     ASSERT_EQ(traces.size(), 1U);
     EXPECT_EQ(std::ranges::count_if(traces[0].calls, [](const auto& call) { return call.kind() == OpKind::kAllReduce; }), 3);
     EXPECT_NE(traces[0].header.state & trace::kStateNested, 0U);
+  }
+}
+
+TEST(Host, APollThatIsRepeatedIsOneRecordAndHidesNothing) {
+  const TemporaryDirectory directory;
+  run_mode("polls", recorded_into(directory.path()));
+  const std::vector<ReadTrace> traces = read_traces(directory.path());
+  ASSERT_EQ(traces.size(), 1U);
+  const auto& calls = traces[0].calls;
+  ASSERT_EQ(calls.size(), 1U + 10 * 3);
+  for (std::size_t i = 1; i < calls.size(); i += 3) {
+    EXPECT_EQ(calls[i].kind(), OpKind::kIsend);
+    EXPECT_EQ(calls[i + 1].kind(), OpKind::kIsend);
+    const ReadCall& poll = calls[i + 2];
+    EXPECT_EQ(poll.kind(), OpKind::kTest);
+    EXPECT_EQ(poll.record.count, 10U);
+    EXPECT_NE(poll.record.flags & trace::kCallSucceeded, 0);
+    EXPECT_EQ(poll.requests, (std::vector<std::uint32_t>{static_cast<std::uint32_t>(calls[i].record.detail),
+                                                         static_cast<std::uint32_t>(calls[i + 1].record.detail)}));
   }
 }
 

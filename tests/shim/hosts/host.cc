@@ -256,6 +256,19 @@ int mode_silent() {
   return 0;
 }
 
+// Ten times two messages, each pair polled until it is complete.
+int mode_polls() {
+  int value = 0;
+  for (int i = 0; i < 10; ++i) {
+    MPI_Request requests[2];
+    for (MPI_Request& request : requests) MPI_Isend(&value, 1, MPI_INT, 0, i, MPI_COMM_WORLD, &request);
+    int polls = 0;
+    for (int flag = 0; flag == 0; ++polls) MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
+    say("polls", polls);
+  }
+  return 0;
+}
+
 // Leaves calls by other ways than their return, as an error handler may.
 jmp_buf g_back;
 int mode_jump() {
@@ -356,7 +369,7 @@ const Mode kModes[] = {
     {"fork_exec", mode_fork_exec}, {"vfork", mode_vfork}, {"posix_spawn", mode_posix_spawn},
     {"threads", mode_threads}, {"concurrent", mode_concurrent}, {"alternating", mode_alternating}, {"short_threads", mode_short_threads}, {"atexit", mode_atexit}, {"abort", mode_abort},
     {"exit_without_finalize", mode_exit_without_finalize}, {"underscore_exit", mode_underscore_exit},
-    {"raise", mode_raise}, {"signals", mode_signals}, {"errno", mode_errno}, {"environment", mode_environment},
+    {"raise", mode_raise}, {"signals", mode_signals}, {"polls", mode_polls}, {"errno", mode_errno}, {"environment", mode_environment},
     {"descriptors", mode_descriptors}, {"silent", mode_silent}, {"jump", mode_jump}, {"throw", mode_throw},
     {"endless", mode_endless}, {"strict", mode_strict}, {"vanish", mode_vanish},
 };
