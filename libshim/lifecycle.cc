@@ -12,6 +12,7 @@
 #include "name_registry.h"
 #include "original.h"
 #include "recorder.h"
+#include "text.h"
 #include "trace_writer.h"
 #include "vector_registry.h"
 
@@ -95,19 +96,12 @@ bool start_recorder() noexcept {
   if (!write_pointer(recorder.config, recorder.place)) {
     write_text(trace::SideKind::kNote, 0, "the pointer file could not be written");
   }
+  // A forked child belongs to the run of its parent.
+  Text(recorder.config.run).add(recorder.place.run);
   recorder.epoch += 1;
   if (forked && recorder.on_new_file != nullptr) recorder.on_new_file();
   recorder.phase->store(kPhaseOn, std::memory_order_release);
   return true;
-}
-
-void stop_recorder(const char* reason) noexcept {
-  const ErrnoKeeper keep;
-  if (!recorder_is_on()) return;
-  mark_state(trace::kStateStopped);
-  write_text(trace::SideKind::kNote, 0, reason);
-  g_recorder.phase->store(kPhaseOff, std::memory_order_release);
-  say_recording_is_off(reason, nullptr);
 }
 
 }  // namespace lockstep::shim

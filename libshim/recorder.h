@@ -14,7 +14,7 @@ enum Phase : std::uint32_t {
   kPhaseNew = 0,       ///< nothing recorded yet; also what a forked child finds
   kPhaseStarting = 1,
   kPhaseOn = 2,
-  kPhaseOff = 3,       ///< LOCKSTEP=0, a fault of ours, or the process is ending
+  kPhaseOff = 3,       ///< there can be no trace; one line on stderr said why
 };
 
 struct Recorder {
@@ -48,9 +48,6 @@ extern constinit thread_local ThreadState t_thread __attribute__((tls_model("ini
 
 /// Makes the file at the first recorded call. True if recording is on now. Keeps errno. Cold.
 bool start_recorder() noexcept;
-
-/// After a fault of ours: no record is written any more, one line says why. Keeps errno.
-void stop_recorder(const char* reason) noexcept;
 
 inline bool recorder_is_on() noexcept {
   const auto* phase = g_recorder.phase;

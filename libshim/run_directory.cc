@@ -90,7 +90,7 @@ bool hydra_run(Text& run) noexcept {
   return false;
 }
 
-// Nothing better: siblings of one launcher on one host share their parent and the time it started.
+// A launcher that gives ranks and no id: its processes on one host share their parent and the time it started.
 void local_run(Text& run, const char* host) noexcept {
   char path[64];
   Text(path).add("/proc/").add_number(getppid()).add("/stat");
@@ -143,7 +143,11 @@ const char* find_trace_place(const Config& config, std::uint64_t start_unix_ns, 
   if (config.run[0] != '\0') {
     run.add(config.run);
   } else {
-    if (!hydra_run(run)) local_run(run, place.host);
+    if (config.rank < 0) {  // on its own: a run of one
+      run.add("single-").add(place.host).add("-").add_number(getpid()).add("-").add_hex(start_unix_ns);
+    } else if (!hydra_run(run)) {
+      local_run(run, place.host);
+    }
     run.add(".r").add_number(config.attempt);
   }
 

@@ -1,6 +1,5 @@
-// How fast the engine compares and replays jobs that agree, how its cost grows, what a job weighs in memory, and how long
-// the command takes on a small input.
-// Prints the machine first: numbers mean nothing without it.
+// How fast the engine compares and replays jobs that agree, how its cost grows, what a job weighs in memory,
+// and how long the command takes on a small input. Prints the machine first: numbers mean nothing without it.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -23,7 +22,8 @@
 namespace lockstep::testing {
 namespace {
 
-/// What `check` does with a job that it has read: compare, then run under every model whose outcome can differ.
+/// What `check` does with a job that it has read: compare, then run under every model whose outcome can
+/// differ.
 bool compare_and_replay(const Job& job) {
   const MatchResult matched = match(job);
   bool finished = replay(job, matched, {}).finished();
@@ -152,8 +152,8 @@ void print_memory() {
   benchmark::DoNotOptimize(compare_and_replay(job));
   const double peak = resident_bytes("VmHWM");
   const auto operations = static_cast<double>(job.operation_count());
-  std::printf("memory, %.0f operations: job %.1f bytes an operation, job and engine at their peak %.1f\n", operations,
-              (with_job - before) / operations, (peak - before) / operations);
+  std::printf("memory, %.0f operations: job %.1f bytes an operation, job and engine at their peak %.1f\n",
+              operations, (with_job - before) / operations, (peak - before) / operations);
 }
 
 void print_machine() {
@@ -163,7 +163,8 @@ void print_machine() {
   while (std::getline(info, line)) {
     if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
   }
-  std::printf("machine: %s, %u cores; the engine uses one\n", model.c_str(), std::thread::hardware_concurrency());
+  std::printf("machine: %s, %u cores; the engine uses one\n", model.c_str(),
+              std::thread::hardware_concurrency());
 }
 
 }  // namespace
@@ -178,7 +179,8 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
-  print_growth("more operations, three axes", {{64, 160}, {64, 1600}, {64, 16000}, {64, 160000}}, three_axes_job);
+  print_growth("more operations, three axes", {{64, 160}, {64, 1600}, {64, 16000}, {64, 160000}},
+               three_axes_job);
   print_growth("more operations, mixed", {{64, 160}, {64, 1600}, {64, 16000}, {64, 160000}}, mixed_job);
   print_growth("more ranks, three axes", {{64, 100}, {640, 100}, {6400, 100}, {64000, 100}}, three_axes_job);
   print_growth("more ranks, mixed", {{64, 100}, {640, 100}, {6400, 100}, {64000, 100}}, mixed_job);

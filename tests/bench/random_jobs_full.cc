@@ -1,6 +1,6 @@
 // 10,000 random jobs: accusations of correct ones, and how well a fault in each is found.
-// Usage: random_jobs_full [JOBS [FIRST_SEED [DIRECTORY]]]; DIRECTORY receives each job that the engine got wrong as Job JSON.
-// Exit status 1 for a false accusation, an unflagged fault, or less than 95 % right.
+// Usage: random_jobs_full [JOBS [FIRST_SEED [DIRECTORY]]]; DIRECTORY receives each job that the engine got
+// wrong as Job JSON. Exit status 1 for a false accusation, an unflagged fault, or less than 95 % right.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -31,8 +31,9 @@ struct Tally {
   }
   double percent(int count) const { return faults == 0 ? 100 : 100.0 * count / faults; }
   void print(const char* name) const {
-    std::printf("%-14s %6d faults  flagged %6.2f %%  ranks %6.2f %%  position %6.2f %%  only others blamed %d\n", name, faults,
-                percent(flagged), percent(ranks_right), percent(position_right), blames_others);
+    std::printf(
+        "%-14s %6d faults  flagged %6.2f %%  ranks %6.2f %%  position %6.2f %%  only others blamed %d\n",
+        name, faults, percent(flagged), percent(ranks_right), percent(position_right), blames_others);
   }
 };
 
@@ -41,27 +42,32 @@ void keep(const std::string& directory, std::uint64_t seed, const char* what, co
   std::ofstream(directory + "/seed" + std::to_string(seed) + "_" + what + ".json") << to_job_json(job);
 }
 
-/// The faulted jobs that stand still, judged again from what such a run leaves behind: less evidence, same question.
+/// The faulted jobs that stand still, judged again from what such a run leaves behind: less evidence, same
+/// question.
 class HungJobs {
  public:
-  void add(std::uint64_t seed, const JobSketch& correct, const FaultedJob& faulted, const std::string& directory) {
+  void add(std::uint64_t seed, const JobSketch& correct, const FaultedJob& faulted,
+           const std::string& directory) {
     const JobSketch remains = as_hung(faulted.job);
-    if (std::ranges::none_of(remains.ends, [](ProgramEnd end) { return end.kind == EndKind::kRunning; })) return;
+    if (std::ranges::none_of(remains.ends, [](ProgramEnd end) { return end.kind == EndKind::kRunning; }))
+      return;
     const Report report = diagnose(build_job(remains));
     const Judgement judgement = judge(correct, faulted.job, faulted.fault, report);
     tally_.add(judgement);
     ++verdicts_[std::string(verdict_name(report.verdict))];
     if (judgement.flagged && judgement.ranks_right && judgement.position_right) return;
-    const std::string sort = std::string(fault_name(faulted.fault.kind)) + (faulted.fault.message ? " of a message" : "") +
-                             (judgement.flagged ? "" : ", UNFLAGGED") + (judgement.ranks_right ? "" : ", ranks") +
-                             (judgement.position_right ? "" : ", position") +
-                             (judgement.blames_others ? ", only others blamed" : "") + ": " +
-                             judgement.found.substr(0, judgement.found.find(' '));
+    const std::string sort =
+        std::string(fault_name(faulted.fault.kind)) + (faulted.fault.message ? " of a message" : "") +
+        (judgement.flagged ? "" : ", UNFLAGGED") + (judgement.ranks_right ? "" : ", ranks") +
+        (judgement.position_right ? "" : ", position") +
+        (judgement.blames_others ? ", only others blamed" : "") + ": " +
+        judgement.found.substr(0, judgement.found.find(' '));
     if (++not_right_[sort] > 1) return;  // one example of each sort
     keep(directory, seed, "hung", remains);
     std::printf("as hung, e.g. seed %llu [%s]: %s\n    %s\n    expected: %s\n    found:    %s\n",
-                static_cast<unsigned long long>(seed), std::string(library_name(correct.library)).c_str(), sort.c_str(),
-                faulted.fault.what.c_str(), judgement.expected.c_str(), judgement.found.c_str());
+                static_cast<unsigned long long>(seed), std::string(library_name(correct.library)).c_str(),
+                sort.c_str(), faulted.fault.what.c_str(), judgement.expected.c_str(),
+                judgement.found.c_str());
   }
 
   void print() const {
@@ -87,7 +93,8 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
     const JobSketch correct = random_correct_job(seed);
     if (const std::string accusation = false_accusation(correct, seed); !accusation.empty()) {
       ++accusations;
-      std::printf("FALSE ACCUSATION seed %llu: %s\n", static_cast<unsigned long long>(seed), accusation.c_str());
+      std::printf("FALSE ACCUSATION seed %llu: %s\n", static_cast<unsigned long long>(seed),
+                  accusation.c_str());
       keep(directory, seed, "correct", correct);
     }
     const auto faulted = draw_wrong_job(correct, seed);
@@ -95,7 +102,8 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
       ++harmless;
       continue;
     }
-    const Judgement judgement = judge(correct, faulted->job, faulted->fault, diagnose(build_job(faulted->job)));
+    const Judgement judgement =
+        judge(correct, faulted->job, faulted->fault, diagnose(build_job(faulted->job)));
     const std::string kind(fault_name(faulted->fault.kind));
     all.add(judgement);
     by_kind[kind].add(judgement);
@@ -103,13 +111,15 @@ int run(std::uint64_t jobs, std::uint64_t first, const std::string& directory) {
     if (judgement.flagged && judgement.ranks_right && judgement.position_right) continue;
     keep(directory, seed, "fault", faulted->job);
     wrong[kind] += "seed " + std::to_string(seed) + (judgement.flagged ? "" : " UNFLAGGED") +
-                   (judgement.ranks_right ? "" : " ranks") + (judgement.position_right ? "" : " position") + " [" +
-                   std::string(library_name(correct.library)) + "] " + faulted->fault.what + "\n    oracle:   " +
-                   faulted->reason + "\n    expected: " + judgement.expected + "\n    found:    " + judgement.found + "\n";
+                   (judgement.ranks_right ? "" : " ranks") + (judgement.position_right ? "" : " position") +
+                   " [" + std::string(library_name(correct.library)) + "] " + faulted->fault.what +
+                   "\n    oracle:   " + faulted->reason + "\n    expected: " + judgement.expected +
+                   "\n    found:    " + judgement.found + "\n";
   }
   for (const auto& [kind, lines] : wrong) std::printf("\nNOT RIGHT, %s\n%s", kind.c_str(), lines.c_str());
   std::printf("\n%llu jobs from seed %llu; %d false accusations; %d jobs in which no drawn fault does harm\n",
-              static_cast<unsigned long long>(jobs), static_cast<unsigned long long>(first), accusations, harmless);
+              static_cast<unsigned long long>(jobs), static_cast<unsigned long long>(first), accusations,
+              harmless);
   for (const auto& [kind, tally] : by_kind) tally.print(kind.c_str());
   all.print("all");
   hung.print();

@@ -1,6 +1,6 @@
 // match and replay against the oracle on larger small worlds than the test has time for.
-// Usage: small_worlds_full [all | NAME]; "all" adds the worlds that take minutes, NAME ("pair tags") takes those whose name
-// begins with it. Exit status 1 where they disagree anywhere.
+// Usage: small_worlds_full [all | NAME]; "all" adds the worlds that take minutes, NAME ("pair tags") takes
+// those whose name begins with it. Exit status 1 where they disagree anywhere.
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -23,15 +23,24 @@ struct WorldCase {
 };
 
 constexpr WorldCase kWorlds[] = {
-    {Shape::kPair, Alphabet::kOrder, 4, 4},       {Shape::kPair, Alphabet::kMixed, 4, 4, true},
-    {Shape::kPair, Alphabet::kMessages, 4, 4},    {Shape::kPair, Alphabet::kArguments, 4, 4},
-    {Shape::kPair, Alphabet::kMini, 4, 8},        {Shape::kChain, Alphabet::kOrder, 4, 4},
-    {Shape::kChain, Alphabet::kMessages, 4, 4},   {Shape::kChain, Alphabet::kMixed, 4, 4, true},
-    {Shape::kNested, Alphabet::kOrder, 4, 4},     {Shape::kNested, Alphabet::kArguments, 4, 4},
-    {Shape::kNested, Alphabet::kMessages, 4, 4, true}, {Shape::kNested, Alphabet::kMixed, 3, 3},
-    {Shape::kPair, Alphabet::kTags, 4, 4},        {Shape::kNested, Alphabet::kTags, 3, 3},
-    {Shape::kPair, Alphabet::kGroups, 4, 4},      {Shape::kNested, Alphabet::kGroups, 3, 3},
-    {Shape::kNested, Alphabet::kMini, 2, 6},      {Shape::kChain, Alphabet::kMini, 3, 9},
+    {Shape::kPair, Alphabet::kOrder, 4, 4},
+    {Shape::kPair, Alphabet::kMixed, 4, 4, true},
+    {Shape::kPair, Alphabet::kMessages, 4, 4},
+    {Shape::kPair, Alphabet::kArguments, 4, 4},
+    {Shape::kPair, Alphabet::kMini, 4, 8},
+    {Shape::kChain, Alphabet::kOrder, 4, 4},
+    {Shape::kChain, Alphabet::kMessages, 4, 4},
+    {Shape::kChain, Alphabet::kMixed, 4, 4, true},
+    {Shape::kNested, Alphabet::kOrder, 4, 4},
+    {Shape::kNested, Alphabet::kArguments, 4, 4},
+    {Shape::kNested, Alphabet::kMessages, 4, 4, true},
+    {Shape::kNested, Alphabet::kMixed, 3, 3},
+    {Shape::kPair, Alphabet::kTags, 4, 4},
+    {Shape::kNested, Alphabet::kTags, 3, 3},
+    {Shape::kPair, Alphabet::kGroups, 4, 4},
+    {Shape::kNested, Alphabet::kGroups, 3, 3},
+    {Shape::kNested, Alphabet::kMini, 2, 6},
+    {Shape::kChain, Alphabet::kMini, 3, 9},
 };
 
 std::size_t check(const WorldCase& c) {
@@ -45,7 +54,8 @@ std::size_t check(const WorldCase& c) {
     jobs += for_each_job(world, library, [&](const JobSketch& plain) {
       for (const JobSketch& job : {plain, as_recorded(plain), with_completed_rank(plain, 0)}) {
         std::string wrong = engine_against_oracle(build_job(job));
-        // The third state contradicts itself where the job hangs: what to conclude from it is not the oracle's to say.
+        // The third state contradicts itself where the job hangs: what to conclude from it is not the
+        // oracle's to say.
         const bool contradicts = job.programs[0] != plain.programs[0] && &job != &plain;
         if (wrong.empty() && !contradicts) wrong = diagnosis_against_oracle(build_job(job));
         if (wrong.empty()) continue;
@@ -56,8 +66,8 @@ std::size_t check(const WorldCase& c) {
     });
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::printf("%-62s %9zu jobs x 3 states of completion, %zu disagreements, %.1f s\n", world.name.c_str(), jobs,
-              failures, seconds.count());
+  std::printf("%-62s %9zu jobs x 3 states of completion, %zu disagreements, %.1f s\n", world.name.c_str(),
+              jobs, failures, seconds.count());
   for (const auto& [sort, count] : sorts) std::printf("  %s: %zu\n", sort.c_str(), count);
   std::fflush(stdout);
   return failures;

@@ -169,6 +169,19 @@ TEST(Ring, ACommunicatorThatTwoThreadsUsedAtOnceIsMarked) {
   }
 }
 
+TEST(Ring, MoreThreadsThanBlocksDropsAndCounts) {
+  const TemporaryDirectory directory;
+  HostOptions options;
+  options.env = recorded_into(directory.path());
+  options.env.emplace_back("LOCKSTEP_RING", "64K");
+  const HostRun run = run_host({SHIM_HOST, "threads"}, options);
+  EXPECT_EQ(run.out, "total 32000\n");
+  const std::vector<ReadTrace> traces = read_traces(directory.path());
+  ASSERT_EQ(traces.size(), 1U);
+  EXPECT_EQ(traces[0].problems, std::vector<std::string>{});
+  EXPECT_GT(traces[0].header.records_dropped, 0U);
+}
+
 TEST(Ring, AnchorsGiveTheSameRate) {
   const TemporaryDirectory directory;
   const ReadTrace trace = run_count(directory.path(), 0, 100'000, -1);

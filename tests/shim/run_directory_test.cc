@@ -74,6 +74,26 @@ TEST(TraceFiles, AreNeverOverwritten) {
   EXPECT_EQ(find_traces(directory.path()).size(), 5U);
 }
 
+TEST(TraceFiles, OfProcessesWithoutALauncherAreRunsOfTheirOwn) {
+  const TemporaryDirectory directory;
+  for (int i = 0; i < 2; ++i) run_plain(directory.path(), {});
+  std::set<std::string> runs;
+  for (const std::string& path : find_traces(directory.path())) runs.insert(fs::path(path).parent_path());
+  EXPECT_EQ(runs.size(), 2U);
+}
+
+TEST(TraceFiles, OfAForkedChildAreInTheRunOfItsParent) {
+  const TemporaryDirectory directory;
+  HostOptions options;
+  options.env = kNoLauncher;
+  for (const auto& variable : recorded_into(directory.path())) options.env.push_back(variable);
+  run_host({SHIM_HOST, "fork_communicates"}, options);
+  std::multiset<std::string> runs;
+  for (const std::string& path : find_traces(directory.path())) runs.insert(fs::path(path).parent_path());
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(*runs.begin(), *runs.rbegin());
+}
+
 TEST(TraceFiles, GoToTheWorkingDirectoryByDefault) {
   const TemporaryDirectory directory;
   run_plain("", {{"LD_PRELOAD", LOCKSTEP_SHIM_LIBRARY}, {"LOCKSTEP_RUN", "x"}}, directory.path());

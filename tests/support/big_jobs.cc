@@ -53,8 +53,12 @@ class JobWriter {
   }
   std::size_t calls() { return operations().size(); }
 
-  void on_tensor(OpKind kind, std::uint64_t count) { collective(kind, tensor_[static_cast<std::size_t>(rank_)], count); }
-  void on_data(OpKind kind, std::uint64_t count) { collective(kind, data_[static_cast<std::size_t>(rank_)], count); }
+  void on_tensor(OpKind kind, std::uint64_t count) {
+    collective(kind, tensor_[static_cast<std::size_t>(rank_)], count);
+  }
+  void on_data(OpKind kind, std::uint64_t count) {
+    collective(kind, data_[static_cast<std::size_t>(rank_)], count);
+  }
   void on_pipeline(OpKind kind, std::uint64_t count) {
     collective(kind, pipeline_[static_cast<std::size_t>(rank_)], count);
   }
@@ -130,7 +134,8 @@ void write_three_axes(JobWriter& writer, std::int32_t calls) {
 }
 
 /// One 1F1B step of one rank (PipeDream-Flush; Megatron's forward_backward_pipelining_without_interleaving).
-void write_step(JobWriter& writer, std::int32_t rank, std::int32_t stages, std::int32_t micro_batches, bool tensor) {
+void write_step(JobWriter& writer, std::int32_t rank, std::int32_t stages, std::int32_t micro_batches,
+                bool tensor) {
   const std::int32_t warm_up = std::min(stages - writer.stage(rank) - 1, micro_batches);
   const std::int32_t steady = micro_batches - warm_up;
   const auto pass = [&] {
@@ -177,7 +182,8 @@ Job outlier_job(std::int32_t ranks, std::int32_t calls, std::int32_t outlier) {
   return std::move(writer).build();
 }
 
-Job pipeline_job(std::int32_t pipelines, std::int32_t stages, std::int32_t micro_batches, std::int32_t calls) {
+Job pipeline_job(std::int32_t pipelines, std::int32_t stages, std::int32_t micro_batches,
+                 std::int32_t calls) {
   JobWriter writer(Library::kTorch, {.pipeline = stages, .data = pipelines});
   const std::int32_t steps = std::max(1, calls / (4 * micro_batches));
   for (std::int32_t rank = 0; rank < writer.ranks(); ++rank) {

@@ -13,7 +13,9 @@
 namespace lockstep::testing {
 namespace {
 
-const Operation& call_at(const Job& job, CallRef ref) { return job.programs()[ref.program].operations[ref.index]; }
+const Operation& call_at(const Job& job, CallRef ref) {
+  return job.programs()[ref.program].operations[ref.index];
+}
 
 std::optional<std::uint32_t> first_difference(const Job& job, const Meetings& meetings, std::uint32_t comm) {
   for (const auto& [key, calls] : meetings.collectives) {
@@ -38,7 +40,8 @@ std::string check_communicators(const Job& job, const Meetings& meetings, const 
       std::uint32_t made = 0;
       for (const auto& [key, calls] : meetings.collectives) {
         if (key.first != comm) continue;
-        made += static_cast<std::uint32_t>(std::ranges::count(calls, to_size(member.program), &CallRef::program));
+        made +=
+            static_cast<std::uint32_t>(std::ranges::count(calls, to_size(member.program), &CallRef::program));
       }
       if (made != member.count) return "number of calls on " + name;
     }
@@ -53,7 +56,8 @@ std::string check_channels(const Job& job, const Meetings& meetings, const Match
         {static_cast<std::uint32_t>(channel.comm), channel.sender, channel.receiver, channel.tag});
     if (expected == meetings.messages.end()) return "a channel that nobody uses";
     const auto& [sends, receives] = expected->second;
-    if (channel.sends.size() != sends.size() || channel.receives.size() != receives.size()) return "messages of a channel";
+    if (channel.sends.size() != sends.size() || channel.receives.size() != receives.size())
+      return "messages of a channel";
     std::optional<std::uint32_t> first;
     for (std::size_t i = 0; i < std::min(sends.size(), receives.size()) && !first; ++i) {
       if (message_disagreement(job, call_at(job, sends[i]), call_at(job, receives[i])).empty()) continue;
@@ -70,7 +74,8 @@ std::set<std::size_t> blocked_programs(const ReplayResult& replayed) {
   return blocked;
 }
 
-std::string check_replay(const Job& job, const MatchResult& matched, OracleModel model, bool trust_completion) {
+std::string check_replay(const Job& job, const MatchResult& matched, OracleModel model,
+                         bool trust_completion) {
   const ReplayResult replayed = replay(
       job, matched, {.model = static_cast<BlockingModel>(model), .trust_completion = trust_completion});
   const OracleRun expected = run_naively(job, model, trust_completion);

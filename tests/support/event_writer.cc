@@ -10,12 +10,14 @@ using enum OpKind;
 
 /// What each library offers.
 const std::vector<OpKind>& collective_kinds(Library library) {
-  static const std::vector<OpKind> nccl{kAllReduce, kBroadcast, kReduce, kAllGather, kReduceScatter, kAllToAll, kGather, kScatter};
-  static const std::vector<OpKind> torch{kAllReduce, kBroadcast,  kReduce,     kAllGather,  kReduceScatter, kAllToAll,
-                                         kGather,    kScatter,    kBarrier,    kAllGatherV, kAllToAllV,     kReduceScatterV,
-                                         kMonitoredBarrier};
-  static const std::vector<OpKind> mpi{kAllReduce, kBroadcast, kReduce,     kAllGather, kReduceScatter, kAllToAll,  kGather, kScatter,
-                                       kScan,      kExscan,    kBarrier,    kAllGatherV, kGatherV,      kScatterV,  kAllToAllV,
+  static const std::vector<OpKind> nccl{kAllReduce,     kBroadcast, kReduce, kAllGather,
+                                        kReduceScatter, kAllToAll,  kGather, kScatter};
+  static const std::vector<OpKind> torch{
+      kAllReduce, kBroadcast, kReduce,     kAllGather, kReduceScatter,  kAllToAll,        kGather,
+      kScatter,   kBarrier,   kAllGatherV, kAllToAllV, kReduceScatterV, kMonitoredBarrier};
+  static const std::vector<OpKind> mpi{kAllReduce, kBroadcast,     kReduce,  kAllGather, kReduceScatter,
+                                       kAllToAll,  kGather,        kScatter, kScan,      kExscan,
+                                       kBarrier,   kAllGatherV,    kGatherV, kScatterV,  kAllToAllV,
                                        kAllToAllW, kReduceScatterV};
   static const std::vector<OpKind> all = [] {
     std::vector<OpKind> both = mpi;
@@ -67,7 +69,8 @@ std::string EventWriter::random_stream() {
 }
 
 std::string EventWriter::random_function() {
-  static const std::vector<std::string> functions{"", "", "step", "reduce_gradients", "clip_norm", "forward", "save"};
+  static const std::vector<std::string> functions{"",          "",        "step", "reduce_gradients",
+                                                  "clip_norm", "forward", "save"};
   return random_.pick(functions);
 }
 
@@ -90,7 +93,8 @@ SketchOp EventWriter::random_collective(int comm) {
   if (has_root(op.kind)) op.peer = random_.pick(members(comm));
   if (has_reduction(op.kind)) op.redop = random_.pick(redops);
   if (op.kind == kReduceScatterV || (op.kind == kAllGatherV && random_.chance(50))) {
-    for (std::size_t i = 0; i < members(comm).size(); ++i) op.counts.push_back(random_.below(std::uint64_t{9}));
+    for (std::size_t i = 0; i < members(comm).size(); ++i)
+      op.counts.push_back(random_.below(std::uint64_t{9}));
   }
   return op;
 }

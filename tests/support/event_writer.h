@@ -1,4 +1,5 @@
-// Writes single events of a correct job into the programs of the ranks that take part; random_job.cc chooses them.
+// Writes single events of a correct job into the programs of the ranks that take part; random_job.cc chooses
+// them.
 #pragma once
 
 #include <map>
@@ -11,19 +12,22 @@
 
 namespace lockstep::testing {
 
-/// After each function, all ranks can complete their part under every blocking model if they could everything before.
+/// After each function, all ranks can complete their part under every blocking model if they could everything
+/// before.
 class EventWriter {
  public:
   EventWriter(Random& random, JobSketch& job);
 
   void collective(int comm);
-  /// A call without arguments that all members make: init, barrier, split, finalize; `colors` by member, may be empty.
+  /// A call without arguments that all members make: init, barrier, split, finalize; `colors` by member, may
+  /// be empty.
   void plain_collective(int comm, OpKind kind, const std::vector<std::string>& colors = {});
   void compute(std::int32_t rank);
 
   /// Any legal form of passing messages between members of `comm` (at least two).
   void messages(int comm);
-  /// NCCL: one bracketed group per rank with calls on several communicators, perhaps with a message among them.
+  /// NCCL: one bracketed group per rank with calls on several communicators, perhaps with a message among
+  /// them.
   void group_over(const std::vector<int>& comms);
 
   /// Waits for some of the handles that are still out on `rank`, or for all.

@@ -38,7 +38,8 @@ void mark(JobSketch& job, const OracleRun& run, bool drop) {
     }
     if (drop) {  // brackets of groups that were never launched
       while (!marked.empty() && is_bracket(marked.back()) &&
-             (marked.back().kind == OpKind::kGroupStart || marked.size() < 2 || is_bracket(marked[marked.size() - 2]))) {
+             (marked.back().kind == OpKind::kGroupStart || marked.size() < 2 ||
+              is_bracket(marked[marked.size() - 2]))) {
         marked.pop_back();
       }
     }
@@ -75,7 +76,8 @@ JobSketch live_snapshot(const JobSketch& correct, Random& random) {
     std::vector<SketchOp>& program = cut.programs[rank];
     std::size_t keep = program.size() - std::min(program.size(), random.below(program.size() + 1));
     // A launch is issued as a whole.
-    while (keep > 0 && keep < program.size() && program[keep].launch != 0 && program[keep].launch == program[keep - 1].launch) {
+    while (keep > 0 && keep < program.size() && program[keep].launch != 0 &&
+           program[keep].launch == program[keep - 1].launch) {
       --keep;
     }
     ended[rank] = keep == program.size();

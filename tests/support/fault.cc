@@ -138,7 +138,9 @@ class Injector {
   bool change_communicator() {
     std::vector<int> others;
     for (int comm = 0; comm < static_cast<int>(job_.communicators.size()); ++comm) {
-      const auto is_member = [&](std::int32_t rank) { return std::ranges::find(members(comm), rank) != members(comm).end(); };
+      const auto is_member = [&](std::int32_t rank) {
+        return std::ranges::find(members(comm), rank) != members(comm).end();
+      };
       const bool partner_fits = target().peer < 0 || is_member(target().peer);
       if (comm != target().comm && is_member(fault_.rank) && partner_fits) others.push_back(comm);
     }
@@ -150,7 +152,9 @@ class Injector {
 
   /// First call of the launch that the call belongs to, brackets included; past_unit: one past its last.
   std::size_t unit_begin(std::size_t index) {
-    while (index > 0 && program()[index].launch != 0 && program()[index - 1].launch == program()[index].launch) --index;
+    while (index > 0 && program()[index].launch != 0 &&
+           program()[index - 1].launch == program()[index].launch)
+      --index;
     return index;
   }
   std::size_t past_unit(std::size_t index) {

@@ -32,8 +32,8 @@ std::string join(char open, const Items& items, char close, Text text) {
 Job job_from_json(std::string_view json) {
   const std::string padded = std::string(json) + std::string(MappedFile::kPaddingBytes, '\0');
   JobIntake intake;
-  const Result<std::size_t> read =
-      read_job_json({.path = "test.json", .contents = std::string_view(padded).substr(0, json.size())}, intake);
+  const Result<std::size_t> read = read_job_json(
+      {.path = "test.json", .contents = std::string_view(padded).substr(0, json.size())}, intake);
   if (!read) throw std::invalid_argument(read.error().message);
   Job job = std::move(intake).finish();
   if (!job.quality().warnings.empty()) throw std::invalid_argument(job.quality().warnings.front());
@@ -44,15 +44,16 @@ Job make_job(const GroupList& groups, const std::vector<std::vector<std::string>
              const std::map<std::int32_t, std::string>& ends, std::string_view library) {
   std::string json = "{\"schema\": \"lockstep-job/1\", \"groups\": ";
   json += join('{', groups, '}', [](const auto& group) {
-    return quote(group.first) + ":" + join('[', group.second, ']', [](std::int32_t rank) { return std::to_string(rank); });
+    return quote(group.first) + ":" +
+           join('[', group.second, ']', [](std::int32_t rank) { return std::to_string(rank); });
   });
   std::size_t rank = 0;
   json += ", \"ranks\": " + join('{', lines, '}', [&rank](const auto& calls) {
-    return quote(std::to_string(rank++)) + ":" + join('[', calls, ']', quote);
-  });
+            return quote(std::to_string(rank++)) + ":" + join('[', calls, ']', quote);
+          });
   json += ", \"ends\": " + join('{', ends, '}', [](const auto& end) {
-    return quote(std::to_string(end.first)) + ":" + quote(end.second);
-  });
+            return quote(std::to_string(end.first)) + ":" + quote(end.second);
+          });
   if (!library.empty()) json += ", \"library\": " + quote(library);
   return job_from_json(json + "}");
 }

@@ -1,5 +1,5 @@
-// The fault is seen through what it did to the sequences of its rank, before and after: one per communicator, and one
-// per pair of ranks, communicator and tag for messages. Nobody can see more than that.
+// The fault is seen through what it did to the sequences of its rank, before and after: one per communicator,
+// and one per pair of ranks, communicator and tag for messages. Nobody can see more than that.
 #include "support/judge.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ using Ranks = std::set<std::int32_t>;
 
 /// What the other members can see of a call: what must agree.
 std::string visible(const JobSketch& job, const SketchOp& op) {
-  std::string text = is_point_to_point(op.kind) ? (is_send(op.kind) ? "send" : "recv") : std::string(op_name(op.kind));
+  std::string text =
+      is_point_to_point(op.kind) ? (is_send(op.kind) ? "send" : "recv") : std::string(op_name(op.kind));
   if (has_root(op.kind)) text += " root=" + std::to_string(op.peer);
   if (!has_free_count(op.kind)) text += " " + op.count;
   if (has_reduction(op.kind)) text += " " + op.redop;
@@ -53,23 +54,31 @@ struct Place {
   std::size_t high = 0;
 };
 
-/// One call more or less in a run of equal ones can be any of the run: from where the ends differ when counted from
-/// behind to where they differ when counted from the front. A changed call is one position, a swap those between.
-Place changed_part(const Channel& channel, const std::vector<std::string>& before, const std::vector<std::string>& after) {
+/// One call more or less in a run of equal ones can be any of the run: from where the ends differ when
+/// counted from behind to where they differ when counted from the front. A changed call is one position, a
+/// swap those between.
+Place changed_part(const Channel& channel, const std::vector<std::string>& before,
+                   const std::vector<std::string>& after) {
   const auto front = static_cast<std::size_t>(std::ranges::mismatch(before, after).in1 - before.begin());
   std::size_t back = 0;
-  while (back < before.size() && back < after.size() && before[before.size() - 1 - back] == after[after.size() - 1 - back]) {
+  while (back < before.size() && back < after.size() &&
+         before[before.size() - 1 - back] == after[after.size() - 1 - back]) {
     ++back;
   }
   const std::size_t shorter = std::min(before.size(), after.size());
-  const std::size_t other = before.size() == after.size() ? before.size() - 1 - back : shorter - std::min(shorter, back);
+  const std::size_t other =
+      before.size() == after.size() ? before.size() - 1 - back : shorter - std::min(shorter, back);
   return {channel, std::min(front, other), std::max(front, other)};
 }
 
 class Judge {
  public:
   Judge(const JobSketch& correct, const JobSketch& faulted, const Fault& fault)
-      : correct_(correct), faulted_(faulted), fault_(fault), job_(build_job(faulted)), meetings_(find_meetings(job_)) {
+      : correct_(correct),
+        faulted_(faulted),
+        fault_(fault),
+        job_(build_job(faulted)),
+        meetings_(find_meetings(job_)) {
     compare_sequences();
     if (places_.empty()) find_moved_calls();
   }
@@ -86,13 +95,15 @@ class Judge {
     return std::ranges::any_of(places_, [&](const Place& place) {
       const auto& [comm, side, from, to, tag] = place.channel;
       return correct_.communicators[static_cast<std::size_t>(comm)].name == finding.communicator->name &&
-             (side != Side::kCollective) == message && finding.position->seq >= place.low && finding.position->seq <= place.high;
+             (side != Side::kCollective) == message && finding.position->seq >= place.low &&
+             finding.position->seq <= place.high;
     });
   }
 
   std::string expectation() const {
     std::string text = "ranks";
-    for (const Ranks& ranks : std::set<Ranks>(right_ranks_.begin(), right_ranks_.end())) text += " " + to_text(ranks);
+    for (const Ranks& ranks : std::set<Ranks>(right_ranks_.begin(), right_ranks_.end()))
+      text += " " + to_text(ranks);
     if (only_order_) text += " (or others in it)";
     text += " at";
     for (const Place& place : places_) {
@@ -129,23 +140,24 @@ class Judge {
     }
   }
 
-  /// Messages agree in more than equal ones: a receive may be longer in MPI, a payload left out. What is seen of a missing
-  /// message is the first pair further on that does not agree.
+  /// Messages agree in more than equal ones: a receive may be longer in MPI, a payload left out. What is seen
+  /// of a missing message is the first pair further on that does not agree.
   void reach_visible(Place& place) const {
     const auto& [comm, side, from, to, tag] = place.channel;
     const auto found = meetings_.messages.find({static_cast<std::uint32_t>(comm), from, to, tag});
     if (found == meetings_.messages.end()) return;
     const auto& [sends, receives] = found->second;
     std::size_t seq = 0;
-    while (seq < sends.size() && seq < receives.size() && message_disagreement(job_, at(sends[seq]), at(receives[seq])).empty()) {
+    while (seq < sends.size() && seq < receives.size() &&
+           message_disagreement(job_, at(sends[seq]), at(receives[seq])).empty()) {
       ++seq;
     }
     place.high = std::max(place.high, seq);
   }
   const Operation& at(CallRef ref) const { return job_.programs()[ref.program].operations[ref.index]; }
 
-  /// Three members or more: the majority shows who is wrong. Two, or the ends of a message: both are named, unless the
-  /// rank is known from elsewhere, because it is missed or surplus in several places.
+  /// Three members or more: the majority shows who is wrong. Two, or the ends of a message: both are named,
+  /// unless the rank is known from elsewhere, because it is missed or surplus in several places.
   void add_right_ranks(const Channel& channel) {
     const auto& [comm, side, from, to, tag] = channel;
     if (side != Side::kCollective) {
@@ -181,8 +193,8 @@ class Judge {
     right_ranks_.push_back({fault_.rank});
   }
 
-  /// An order has no majority where fewer than three ranks share it; then it is enough to name the rank among those
-  /// that the exchanged calls concern.
+  /// An order has no majority where fewer than three ranks share it; then it is enough to name the rank among
+  /// those that the exchanged calls concern.
   bool explains_order(const Ranks& found) const {
     return only_order_ && found.contains(fault_.rank) && std::ranges::includes(touched_, found);
   }
@@ -200,19 +212,22 @@ class Judge {
 
 }  // namespace
 
-Judgement judge(const JobSketch& correct, const JobSketch& faulted, const Fault& fault, const Report& report) {
+Judgement judge(const JobSketch& correct, const JobSketch& faulted, const Fault& fault,
+                const Report& report) {
   const Judge judge(correct, faulted, fault);
   Judgement judgement{.flagged = report.verdict != Verdict::kConsistent, .expected = judge.expectation()};
   if (report.findings.empty()) return judgement;
   const Finding& first = report.findings.front();
   judgement.ranks_right = judge.ranks_right(first);
   judgement.position_right = judge.position_right(first);
-  judgement.blames_others = first.severity <= Severity::kContractViolation && !first.divergent_ranks.empty() &&
-                            std::ranges::find(first.divergent_ranks, fault.rank) == first.divergent_ranks.end();
+  judgement.blames_others =
+      first.severity <= Severity::kContractViolation && !first.divergent_ranks.empty() &&
+      std::ranges::find(first.divergent_ranks, fault.rank) == first.divergent_ranks.end();
   judgement.found = std::string(verdict_name(first.verdict)) + "/" + first.finding_class + " ranks " +
                     Judge::to_text({first.divergent_ranks.begin(), first.divergent_ranks.end()});
   if (first.communicator) judgement.found += " on " + first.communicator->name;
-  if (first.position) judgement.found += " #" + std::to_string(first.position->seq) + " " + first.position->op;
+  if (first.position)
+    judgement.found += " #" + std::to_string(first.position->seq) + " " + first.position->op;
   judgement.found += ": " + first.title;
   return judgement;
 }

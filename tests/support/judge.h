@@ -11,11 +11,12 @@ namespace lockstep::testing {
 
 /// Judged by the first finding, the one that a user reads.
 struct Judgement {
-  bool flagged = false;         ///< the verdict is not `consistent`
-  bool ranks_right = false;     ///< divergent_ranks are those that the evidence can name, see judge.cc
-  bool position_right = false;  ///< communicator and position are those of the fault, or one that no evidence tells from it
-  bool blames_others = false;   ///< a certain finding whose divergent ranks leave out the one at fault
-  std::string expected{};       ///< for the person who reads a failed test
+  bool flagged = false;      ///< the verdict is not `consistent`
+  bool ranks_right = false;  ///< divergent_ranks are those that the evidence can name, see judge.cc
+  bool position_right =
+      false;  ///< communicator and position are those of the fault, or one that no evidence tells from it
+  bool blames_others = false;  ///< a certain finding whose divergent ranks leave out the one at fault
+  std::string expected{};      ///< for the person who reads a failed test
   std::string found{};
 };
 

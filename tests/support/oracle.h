@@ -1,5 +1,6 @@
-// The slow, obvious truth that the engine is tested against. It shares the model with the engine and nothing else: no
-// gates, no work lists, no early stop; every question is asked of every call, again and again, until nothing changes.
+// The slow, obvious truth that the engine is tested against. It shares the model with the engine and nothing
+// else: no gates, no work lists, no early stop; every question is asked of every call, again and again, until
+// nothing changes.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ struct OracleVerdict {
   bool mismatch = false;   ///< calls that meet disagree on something that must agree
   bool imbalance = false;  ///< a member makes more calls than another, or a message lacks its other side
   std::array<bool, 4> deadlock{};  ///< by OracleModel: some call never completes
-  bool wrong = false;  ///< mismatch, imbalance, or stuck under what the library promises: MPI may buffer (eager), else lazy
+  bool wrong = false;    ///< mismatch, imbalance, or stuck under what the library promises: MPI may buffer
+                         ///< (eager), else lazy
   std::string reason{};  ///< the first thing found, for the person who reads a failed test
 
   bool stuck(OracleModel model) const { return deadlock[static_cast<std::size_t>(model)]; }
@@ -39,8 +41,10 @@ struct CallRef {
 
 /// Who meets whom; timing plays no part.
 struct Meetings {
-  using CollectiveKey = std::pair<std::uint32_t, std::size_t>;  ///< communicator, how-manieth call of a member on it
-  using MessageKey = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::uint32_t>;  ///< comm, from, to, tag
+  using CollectiveKey =
+      std::pair<std::uint32_t, std::size_t>;  ///< communicator, how-manieth call of a member on it
+  using MessageKey =
+      std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::uint32_t>;  ///< comm, from, to, tag
   struct Sides {
     std::vector<CallRef> sends{};
     std::vector<CallRef> receives{};
@@ -61,10 +65,10 @@ bool blocks_each_other(const Job& job, const Operation& a, const Operation& b);
 
 /// What became of every call when all programs are run together; [program][index].
 struct OracleRun {
-  std::vector<std::vector<bool>> issued{};     ///< its rank came to it
-  std::vector<std::vector<bool>> started{};    ///< it is at the head of its queue
+  std::vector<std::vector<bool>> issued{};   ///< its rank came to it
+  std::vector<std::vector<bool>> started{};  ///< it is at the head of its queue
   std::vector<std::vector<bool>> completed{};
-  std::vector<std::size_t> stuck{};            ///< programs whose host or one of whose queues did not come to its end
+  std::vector<std::size_t> stuck{};  ///< programs whose host or one of whose queues did not come to its end
   bool finished() const { return stuck.empty(); }
 };
 OracleRun run_naively(const Job& job, OracleModel model, bool trust_completion = true);

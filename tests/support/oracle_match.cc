@@ -14,7 +14,8 @@ bool both_stated_and_differ(const T& a, const T& b, const T& not_stated) {
   return a != not_stated && b != not_stated && a != b;
 }
 
-/// "act:0.2" and "act:0.2" are one thing, "act" may be any "act:..."; "act:0.2" is neither "act:0.3" nor "grad".
+/// "act:0.2" and "act:0.2" are one thing, "act" may be any "act:..."; "act:0.2" is neither "act:0.3" nor
+/// "grad".
 bool payloads_differ(std::string_view a, std::string_view b) {
   if (a.empty() || b.empty() || a == b) return false;
   const std::size_t colon_a = a.find(':');
@@ -34,12 +35,14 @@ std::uint32_t matching_tag(const Job& job, const Operation& op) {
 }
 
 /// Every member passes the counts of all: the list must be the same one.
-bool same_counts_everywhere(OpKind kind) { return kind == OpKind::kReduceScatterV || kind == OpKind::kAllGatherV; }
+bool same_counts_everywhere(OpKind kind) {
+  return kind == OpKind::kReduceScatterV || kind == OpKind::kAllGatherV;
+}
 
 std::string describe(const Job& job, CallRef ref) {
   const Operation& op = at(job, ref);
-  std::string text = "rank " + std::to_string(job.programs()[ref.program].rank) + " call " + std::to_string(ref.index) +
-                     " (" + std::string(op_name(op.kind));
+  std::string text = "rank " + std::to_string(job.programs()[ref.program].rank) + " call " +
+                     std::to_string(ref.index) + " (" + std::string(op_name(op.kind));
   if (op.comm != kNoComm) text += " " + job.communicator(op.comm).name;
   return text + ")";
 }
@@ -79,15 +82,16 @@ void compare_messages(const Job& job, const Meetings& meetings, OracleVerdict& v
   for (const auto& [key, sides] : meetings.messages) {
     if (sides.sends.size() != sides.receives.size()) {
       verdict.imbalance = true;
-      note(verdict, "messages from " + std::to_string(std::get<1>(key)) + " to " + std::to_string(std::get<2>(key)) +
-                        ": " + std::to_string(sides.sends.size()) + " sent, " +
-                        std::to_string(sides.receives.size()) + " received");
+      note(verdict, "messages from " + std::to_string(std::get<1>(key)) + " to " +
+                        std::to_string(std::get<2>(key)) + ": " + std::to_string(sides.sends.size()) +
+                        " sent, " + std::to_string(sides.receives.size()) + " received");
     }
     for (std::size_t i = 0; i < sides.sends.size() && i < sides.receives.size(); ++i) {
       const std::string what = message_disagreement(job, at(job, sides.sends[i]), at(job, sides.receives[i]));
       if (what.empty()) continue;
       verdict.mismatch = true;
-      note(verdict, what + " differs: " + describe(job, sides.sends[i]) + ", " + describe(job, sides.receives[i]));
+      note(verdict,
+           what + " differs: " + describe(job, sides.sends[i]) + ", " + describe(job, sides.receives[i]));
     }
   }
 }
@@ -127,7 +131,8 @@ std::string collective_disagreement(const Job& job, const Operation& a, const Op
   if (!has_free_count(a.kind) && both_stated_and_differ(a.count, b.count, Count{})) return "count";
   if (both_stated_and_differ(a.datatype, b.datatype, DatatypeIndex{})) return "datatype";
   if (has_reduction(a.kind) && both_stated_and_differ(a.redop, b.redop, RedopIndex{})) return "reduction";
-  if (same_counts_everywhere(a.kind) && both_stated_and_differ(job.extra(a).counts, job.extra(b).counts, {})) {
+  if (same_counts_everywhere(a.kind) &&
+      both_stated_and_differ(job.extra(a).counts, job.extra(b).counts, {})) {
     return "counts";
   }
   if (both_stated_and_differ(job.extra(a).members, job.extra(b).members, {})) return "members";
@@ -137,7 +142,8 @@ std::string collective_disagreement(const Job& job, const Operation& a, const Op
 std::string message_disagreement(const Job& job, const Operation& send, const Operation& receive) {
   const bool count_differs = both_stated_and_differ(send.count, receive.count, Count{});
   const bool numbers = send.count.is_number() && receive.count.is_number();
-  const bool receive_has_room = job.library() == Library::kMpi && numbers && receive.count.number() > send.count.number();
+  const bool receive_has_room =
+      job.library() == Library::kMpi && numbers && receive.count.number() > send.count.number();
   if (count_differs && !receive_has_room) return "count";
   if (both_stated_and_differ(send.datatype, receive.datatype, DatatypeIndex{})) return "datatype";
   if (payloads_differ(job.text(send.payload), job.text(receive.payload))) return "payload";

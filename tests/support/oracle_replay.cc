@@ -28,7 +28,8 @@ class NaiveReplay {
       host_.push_back(0);
     }
     find_partners();
-    if (model_ == OracleModel::kCoupled && !mpi()) label_coupled_batches();  // MPI has no batches that run as one
+    if (model_ == OracleModel::kCoupled && !mpi())
+      label_coupled_batches();  // MPI has no batches that run as one
   }
 
   OracleRun run() {
@@ -60,7 +61,8 @@ class NaiveReplay {
   bool mpi() const { return job_.library() == Library::kMpi; }
   bool nccl() const { return job_.library() == Library::kNccl; }
 
-  /// All members' calls of a collective, or the other side of a message; empty for what nobody else takes part in.
+  /// All members' calls of a collective, or the other side of a message; empty for what nobody else takes
+  /// part in.
   const std::vector<CallRef>& partners(CallRef call) const { return partners_[call.program][call.index]; }
 
   void find_partners() {
@@ -130,7 +132,8 @@ class NaiveReplay {
     if (model_ == OracleModel::kBlocking && !mpi()) return true;
     if (nccl()) return false;
     const bool issued_only = is_immediate(operation.kind) || operation.nonblocking() ||
-                             operation.handle != StringIndex{} || (!mpi() && operation.stream != StringIndex{});
+                             operation.handle != StringIndex{} ||
+                             (!mpi() && operation.stream != StringIndex{});
     if (mpi()) return !issued_only;
     return !issued_only && operation.launch == 0;
   }
@@ -142,7 +145,8 @@ class NaiveReplay {
   std::optional<Queue> queue_of(CallRef call) const {
     const Operation& operation = op(call);
     if (mpi() || !takes_part(operation)) return std::nullopt;
-    if (nccl() || operation.stream != StringIndex{}) return Queue{'s', static_cast<std::uint32_t>(operation.stream), 0, 0};
+    if (nccl() || operation.stream != StringIndex{})
+      return Queue{'s', static_cast<std::uint32_t>(operation.stream), 0, 0};
     const auto comm = static_cast<std::uint32_t>(operation.comm);
     if (model_ != OracleModel::kEager && is_point_to_point(operation.kind) && operation.launch == 0) {
       const std::int32_t rank = job_.programs()[call.program].rank;
@@ -186,7 +190,8 @@ class NaiveReplay {
       case OpKind::kWaitAny:
       case OpKind::kWaitSome: {
         const std::vector<CallRef> targets = awaited_by(call);
-        return targets.empty() || std::ranges::any_of(targets, [this](CallRef target) { return completed(target); });
+        return targets.empty() ||
+               std::ranges::any_of(targets, [this](CallRef target) { return completed(target); });
       }
       case OpKind::kProbe:
         return probe_meets(call);
@@ -253,8 +258,8 @@ class NaiveReplay {
            (wait.peer == kNoPeer || wait.peer == earlier.peer);
   }
 
-  /// A call is over when its batch is; coupled: when every batch is that it exchanges messages with, and so on. A single
-  /// call that meets a part of a batch is over with that batch.
+  /// A call is over when its batch is; coupled: when every batch is that it exchanges messages with, and so
+  /// on. A single call that meets a part of a batch is over with that batch.
   bool completed(CallRef call) const {
     const auto [first, end] = batch_of(call);
     bool all_met = true;
@@ -264,14 +269,16 @@ class NaiveReplay {
       all_known = all_known && known_completed({call.program, part});
     }
     if (!all_met || all_known || !label_.contains(call)) return all_met;
-    return std::ranges::all_of(coupled_.at(label_.at(call)), [this](CallRef part) { return state(part).met; });
+    return std::ranges::all_of(coupled_.at(label_.at(call)),
+                               [this](CallRef part) { return state(part).met; });
   }
 
   /// Gives all parts of batches that exchange messages one label, by lowering labels until none changes.
   void label_coupled_batches() {
     for (std::size_t p = 0; p < states_.size(); ++p) {
       for (std::size_t i = 0; i < states_[p].size(); ++i) {
-        if (op({p, i}).launch != 0 || is_point_to_point(op({p, i}).kind)) label_[{p, i}] = {p, batch_of({p, i}).first};
+        if (op({p, i}).launch != 0 || is_point_to_point(op({p, i}).kind))
+          label_[{p, i}] = {p, batch_of({p, i}).first};
       }
     }
     for (bool changed = true; changed;) {
@@ -301,7 +308,7 @@ class NaiveReplay {
   Meetings meetings_;
   std::vector<std::vector<CallState>> states_;
   std::vector<std::vector<std::vector<CallRef>>> partners_;
-  std::set<CallRef> clashing_;  // collectives whose members differ in kind, root or size
+  std::set<CallRef> clashing_;     // collectives whose members differ in kind, root or size
   std::vector<std::size_t> host_;  // next call that the host has not passed
   std::map<CallRef, CallRef> label_;
   std::map<CallRef, std::vector<CallRef>> coupled_;

@@ -8,8 +8,9 @@
 
 namespace lockstep::testing {
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). std::mt19937 would do, but
-/// the distributions of <random> differ between libraries, and a seed in a bug report must mean one job everywhere.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). std::mt19937
+/// would do, but the distributions of <random> differ between libraries, and a seed in a bug report must mean
+/// one job everywhere.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

@@ -27,7 +27,8 @@ class JobGenerator {
       : options_(options), random_(seed), events_(random_, job_) {}
 
   JobSketch generate() {
-    static const std::vector<Library> libraries{Library::kUnknown, Library::kTorch, Library::kNccl, Library::kMpi};
+    static const std::vector<Library> libraries{Library::kUnknown, Library::kTorch, Library::kNccl,
+                                                Library::kMpi};
     job_.library = random_.pick(libraries);
     choose_ranks();
     choose_communicators();
@@ -70,7 +71,8 @@ class JobGenerator {
 
   void choose_communicators() {
     std::vector<std::int32_t> all;
-    for (std::size_t rank = 0; rank < job_.programs.size(); ++rank) all.push_back(static_cast<std::int32_t>(rank));
+    for (std::size_t rank = 0; rank < job_.programs.size(); ++rank)
+      all.push_back(static_cast<std::int32_t>(rank));
     job_.communicators.push_back({.name = "world", .members = all});
     usable_.push_back(true);
     const int wanted = random_.between(1, options_.max_communicators);
@@ -95,7 +97,8 @@ class JobGenerator {
   std::vector<std::int32_t> random_subset(const std::vector<std::int32_t>& of) {
     std::vector<std::int32_t> subset = of;
     random_.shuffle(subset);
-    subset.resize(static_cast<std::size_t>(random_.between(std::min(2, static_cast<int>(of.size())), static_cast<int>(of.size()))));
+    subset.resize(static_cast<std::size_t>(
+        random_.between(std::min(2, static_cast<int>(of.size())), static_cast<int>(of.size()))));
     std::ranges::sort(subset);
     return subset;
   }
@@ -141,7 +144,8 @@ class JobGenerator {
 
   void plan_new_group() {
     const int child = add_communicator("pg", random_subset(job_.communicators[0].members), false);
-    creations_.push_back({.parent = 0, .kind = job_.library == Library::kMpi ? kCreate : kNewGroup, .children = {child}});
+    creations_.push_back(
+        {.parent = 0, .kind = job_.library == Library::kMpi ? kCreate : kNewGroup, .children = {child}});
   }
 
   bool all_alive(int comm) const {
@@ -153,7 +157,8 @@ class JobGenerator {
   std::vector<int> communicators_in_use(std::size_t least_members) const {
     std::vector<int> result;
     for (int comm = 0; comm < static_cast<int>(job_.communicators.size()); ++comm) {
-      if (may_use(comm) && job_.communicators[static_cast<std::size_t>(comm)].members.size() >= least_members) {
+      if (may_use(comm) &&
+          job_.communicators[static_cast<std::size_t>(comm)].members.size() >= least_members) {
         result.push_back(comm);
       }
     }

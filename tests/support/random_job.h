@@ -1,5 +1,5 @@
-// Random correct jobs. Correct by construction: the generator invents a global order of events, each of which can finish
-// on its own once all before it have, and appends to every rank's program its part of each event.
+// Random correct jobs. Correct by construction: the generator invents a global order of events, each of which
+// can finish on its own once all before it have, and appends to every rank's program its part of each event.
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,10 @@ std::vector<EventWriter::Edge> EventWriter::random_edges(int comm) {
 SketchOp EventWriter::random_message(int comm) {
   static const std::vector<std::string> types{"f32", "bf16", "i64", "u8"};
   static const std::vector<std::string> payloads{"", "", "act", "grad", "act:0.1", "meta"};
-  SketchOp op{.comm = comm, .datatype = random_.pick(types), .count = random_count(), .payload = random_.pick(payloads)};
+  SketchOp op{.comm = comm,
+              .datatype = random_.pick(types),
+              .count = random_count(),
+              .payload = random_.pick(payloads)};
   op.function = random_function();
   if (job_.library == Library::kMpi && random_.chance(60)) op.tag = random_.below(4U);
   return op;

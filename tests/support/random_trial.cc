@@ -15,11 +15,12 @@ std::string accusation(const JobSketch& job, std::string_view form) {
   const Report report = diagnose(build_job(job));
   for (const Finding& finding : report.findings) {
     if (finding.severity >= Severity::kUnsafe) continue;
-    return std::string(form) + ": " + std::string(severity_name(finding.severity)) + " " + finding.finding_class + ": " +
-           finding.title;
+    return std::string(form) + ": " + std::string(severity_name(finding.severity)) + " " +
+           finding.finding_class + ": " + finding.title;
   }
   // Where a rank has not ended nothing is proven, and the report must not say that it is.
-  const bool all_ended = std::ranges::all_of(job.ends, [](ProgramEnd end) { return end.kind == EndKind::kExited; });
+  const bool all_ended =
+      std::ranges::all_of(job.ends, [](ProgramEnd end) { return end.kind == EndKind::kExited; });
   const bool open = report.verdict == Verdict::kInsufficient || report.verdict == Verdict::kOtherCause;
   if (all_ended ? report.verdict == Verdict::kConsistent : open) return "";
   return std::string(form) + ": verdict " + std::string(verdict_name(report.verdict));

@@ -1,4 +1,5 @@
-// One random job, and the same job with a fault that the oracle calls wrong: the trial that tests and benchmark share.
+// One random job, and the same job with a fault that the oracle calls wrong: the trial that tests and
+// benchmark share.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace lockstep::testing {
 
-/// "" where the engine finds nothing above `unsafe` in a correct job: as a plan, as the record of a finished run, and in
-/// a snapshot of a run that goes on; else what it accuses and in which of the three.
+/// "" where the engine finds nothing above `unsafe` in a correct job: as a plan, as the record of a finished
+/// run, and in a snapshot of a run that goes on; else what it accuses and in which of the three.
 std::string false_accusation(const JobSketch& correct, std::uint64_t seed);
 
 struct FaultedJob {

@@ -38,7 +38,8 @@ Operation build_operation(JobBuilder& builder, const std::vector<CommIndex>& com
     out.extra = builder.extra({.counts = op.counts, .color = op.color});
   }
   const bool issues = is_collective(op.kind) || is_point_to_point(op.kind);
-  if (issues && (is_immediate(op.kind) || !op.handle.empty() || !op.stream.empty())) out.flags |= kOpNonblocking;
+  if (issues && (is_immediate(op.kind) || !op.handle.empty() || !op.stream.empty()))
+    out.flags |= kOpNonblocking;
   return out;
 }
 
@@ -155,12 +156,14 @@ std::string to_job_json(const JobSketch& sketch) {
   for (std::size_t rank = 0; rank < sketch.programs.size(); ++rank) {
     json += (rank == 0 ? "\n  \"" : ",\n  \"") + std::to_string(rank) + "\": [";
     const std::vector<std::string> lines = program_lines(sketch, sketch.programs[rank]);
-    for (std::size_t i = 0; i < lines.size(); ++i) json += (i == 0 ? "\n    \"" : ",\n    \"") + lines[i] + "\"";
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      json += (i == 0 ? "\n    \"" : ",\n    \"") + lines[i] + "\"";
     json += "]";
   }
   json += "},\n \"ends\": {";
   for (std::size_t rank = 0; rank < sketch.ends.size(); ++rank) {
-    json += (rank == 0 ? "\"" : ", \"") + std::to_string(rank) + "\": \"" + end_text(sketch.ends[rank]) + "\"";
+    json +=
+        (rank == 0 ? "\"" : ", \"") + std::to_string(rank) + "\": \"" + end_text(sketch.ends[rank]) + "\"";
   }
   json += "}";
   if (sketch.library != Library::kUnknown) {

@@ -22,10 +22,19 @@ class LetterMaker {
     if (op.comm < 0 || is_member(op.comm)) letters_.push_back({op});
   }
   void all_reduce(int comm, const std::string& handle = "", const std::string& count = "1") {
-    add({.kind = kAllReduce, .comm = comm, .datatype = "f32", .count = count, .redop = "sum", .handle = handle});
+    add({.kind = kAllReduce,
+         .comm = comm,
+         .datatype = "f32",
+         .count = count,
+         .redop = "sum",
+         .handle = handle});
   }
   void rooted(OpKind kind, int comm, std::size_t root) {
-    add({.kind = kind, .comm = comm, .peer = members(comm)[root], .datatype = "f32", .count = "1",
+    add({.kind = kind,
+         .comm = comm,
+         .peer = members(comm)[root],
+         .datatype = "f32",
+         .count = "1",
          .redop = kind == kReduce ? "sum" : ""});
   }
   void wait(const std::string& handle) { add({.kind = kWait, .handle = handle}); }
@@ -102,7 +111,8 @@ class LetterMaker {
   std::vector<Letter> letters_;
 };
 
-std::vector<Letter> letters_of(Alphabet alphabet, const std::vector<SketchComm>& communicators, std::int32_t rank) {
+std::vector<Letter> letters_of(Alphabet alphabet, const std::vector<SketchComm>& communicators,
+                               std::int32_t rank) {
   LetterMaker make(communicators, rank);
   switch (alphabet) {
     case Alphabet::kOrder:
@@ -218,11 +228,13 @@ bool makes_sense(Alphabet alphabet, Library library) {
 }
 
 SmallWorld small_world(Shape shape, Alphabet alphabet, std::size_t max_per_rank, std::size_t max_in_job) {
-  static const char* const kAlphabets[] = {"order", "arguments", "messages", "mixed", "tags", "groups", "mini"};
+  static const char* const kAlphabets[] = {"order", "arguments", "messages", "mixed",
+                                           "tags",  "groups",    "mini"};
   static const char* const kShapes[] = {"pair", "chain", "nested"};
   SmallWorld world{.max_per_rank = max_per_rank, .max_in_job = max_in_job};
-  world.name = std::string(kShapes[static_cast<int>(shape)]) + " " + kAlphabets[static_cast<int>(alphabet)] + ", <= " +
-               std::to_string(max_per_rank) + " calls a rank, <= " + std::to_string(max_in_job) + " in all";
+  world.name = std::string(kShapes[static_cast<int>(shape)]) + " " + kAlphabets[static_cast<int>(alphabet)] +
+               ", <= " + std::to_string(max_per_rank) + " calls a rank, <= " + std::to_string(max_in_job) +
+               " in all";
   std::int32_t ranks = 3;
   switch (shape) {
     case Shape::kPair:

@@ -33,9 +33,9 @@ enum class Alphabet {
 };
 
 enum class Shape {
-  kPair,       ///< ranks 0, 1; both communicators [0,1]
-  kChain,      ///< ranks 0-2; communicators [0,1] and [1,2]
-  kNested,     ///< ranks 0-2; communicators [0,1,2] and [0,1]
+  kPair,    ///< ranks 0, 1; both communicators [0,1]
+  kChain,   ///< ranks 0-2; communicators [0,1] and [1,2]
+  kNested,  ///< ranks 0-2; communicators [0,1,2] and [0,1]
 };
 
 /// Tags and probes are MPI's; launches of collectives with messages are not.
@@ -44,6 +44,7 @@ bool makes_sense(Alphabet alphabet, Library library);
 SmallWorld small_world(Shape shape, Alphabet alphabet, std::size_t max_per_rank, std::size_t max_in_job);
 
 /// Calls `visit` with every job of the world; returns how many there were.
-std::size_t for_each_job(const SmallWorld& world, Library library, const std::function<void(const JobSketch&)>& visit);
+std::size_t for_each_job(const SmallWorld& world, Library library,
+                         const std::function<void(const JobSketch&)>& visit);
 
 }  // namespace lockstep::testing

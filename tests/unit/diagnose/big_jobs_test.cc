@@ -1,11 +1,12 @@
 // Size: a report about thousands of ranks fits on a screen and names the one that differs.
+#include "support/big_jobs.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "diagnose/diagnose.h"
 #include "report/text.h"
-#include "support/big_jobs.h"
 #include "support/oracle.h"
 
 namespace lockstep::testing {

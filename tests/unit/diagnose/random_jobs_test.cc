@@ -1,5 +1,5 @@
-// Random correct jobs are not accused; with a fault they are flagged, mostly with the right ranks and position. The long
-// version, with the list of what is not right, is tests/bench/random_jobs_full.cc.
+// Random correct jobs are not accused; with a fault they are flagged, mostly with the right ranks and
+// position. The long version, with the list of what is not right, is tests/bench/random_jobs_full.cc.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.h"
@@ -29,8 +29,10 @@ TEST(RandomJobs, MatchAndReplayAgreeWithTheOracle) {
     EXPECT_EQ(engine_against_oracle(build_job(correct)), "") << "seed " << seed;
     const auto faulted = draw_wrong_job(correct, seed);
     if (!faulted) continue;
-    EXPECT_EQ(engine_against_oracle(build_job(faulted->job)), "") << "seed " << seed << ", " << faulted->fault.what;
-    EXPECT_EQ(engine_against_oracle(build_job(as_hung(faulted->job))), "") << "seed " << seed << ", " << faulted->fault.what;
+    EXPECT_EQ(engine_against_oracle(build_job(faulted->job)), "")
+        << "seed " << seed << ", " << faulted->fault.what;
+    EXPECT_EQ(engine_against_oracle(build_job(as_hung(faulted->job))), "")
+        << "seed " << seed << ", " << faulted->fault.what;
   }
 }
 
@@ -49,8 +51,10 @@ TEST(RandomJobs, FaultsAreFlaggedWithTheRightRanksAndPosition) {
     const auto faulted = draw_wrong_job(correct, seed);
     if (!faulted) continue;
     ++faults;
-    const Judgement judgement = judge(correct, faulted->job, faulted->fault, diagnose(build_job(faulted->job)));
-    EXPECT_TRUE(judgement.flagged) << "seed " << seed << ", " << faulted->fault.what << ": " << faulted->reason;
+    const Judgement judgement =
+        judge(correct, faulted->job, faulted->fault, diagnose(build_job(faulted->job)));
+    EXPECT_TRUE(judgement.flagged) << "seed " << seed << ", " << faulted->fault.what << ": "
+                                   << faulted->reason;
     ranks_right += judgement.ranks_right ? 1 : 0;
     position_right += judgement.position_right ? 1 : 0;
   }

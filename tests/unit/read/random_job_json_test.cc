@@ -1,4 +1,5 @@
-// Job JSON carries every random job, correct or not, without loss: the reader yields what the builder was given.
+// Job JSON carries every random job, correct or not, without loss: the reader yields what the builder was
+// given.
 #include <gtest/gtest.h>
 
 #include "support/evidence.h"
@@ -12,7 +13,8 @@ namespace {
 std::string spell(const Job& job, const Operation& op) {
   std::string text(op_name(op.kind));
   if (op.comm != kNoComm) text += " " + job.communicator(op.comm).name;
-  text += " #" + std::to_string(op.seq) + " peer " + std::to_string(op.peer) + " tag " + std::to_string(op.tag);
+  text +=
+      " #" + std::to_string(op.seq) + " peer " + std::to_string(op.peer) + " tag " + std::to_string(op.tag);
   text += " " + job.count_text(op.count) + (op.count.is_symbol() ? " (symbol)" : "");
   for (const std::string_view word : {job.datatype(op.datatype), job.redop(op.redop), job.text(op.stream),
                                       job.text(op.handle), job.text(op.payload)}) {
@@ -37,7 +39,8 @@ void expect_same(const Job& built, const Job& read) {
     EXPECT_EQ(expected.end, found.end) << "rank " << p;
     ASSERT_EQ(expected.operations.size(), found.operations.size()) << "rank " << p;
     for (std::size_t i = 0; i < expected.operations.size(); ++i) {
-      ASSERT_EQ(spell(built, expected.operations[i]), spell(read, found.operations[i])) << "rank " << p << ", call " << i;
+      ASSERT_EQ(spell(built, expected.operations[i]), spell(read, found.operations[i]))
+          << "rank " << p << ", call " << i;
     }
   }
 }
@@ -54,7 +57,8 @@ TEST(RandomJobJson, ReadsBackWhatWasBuilt) {
 }
 
 TEST(MakeJob, TakesLinesOfTheGrammar) {
-  const Job job = make_job({{"mp", {0, 1}}}, {{"all_reduce mp f32[1]", "batch[send 1; recv 1]"}, {}}, {{1, "killed 9"}}, "nccl");
+  const Job job = make_job({{"mp", {0, 1}}}, {{"all_reduce mp f32[1]", "batch[send 1; recv 1]"}, {}},
+                           {{1, "killed 9"}}, "nccl");
   EXPECT_EQ(job.library(), Library::kNccl);
   ASSERT_EQ(job.programs().size(), 2U);
   EXPECT_EQ(job.programs()[0].operations.size(), 3U);
