@@ -5,14 +5,15 @@ namespace lockstep::shim {
 bool enter_slowly(ThreadState& thread, const void* frame) noexcept {
   const bool on = recorder_is_on();
   if (thread.frame != nullptr && on && thread.epoch == g_recorder.epoch) {
-    // Stacks grow down: a frame at or above the recorded one means that the recorded call is no longer on the stack. It was
-    // left by longjmp or by an exception that an error handler threw.
+    // Stacks grow down: a frame at or above the recorded one means that the recorded call is no longer on the
+    // stack. It was left by longjmp or by an exception that an error handler threw.
     if (frame < thread.frame) return false;
     thread.frame = nullptr;
     mark_state(trace::kStateNested);
   }
   if (!on) {
-    if (g_recorder.phase == nullptr || g_recorder.phase->load(std::memory_order_acquire) != kPhaseNew) return false;
+    if (g_recorder.phase == nullptr || g_recorder.phase->load(std::memory_order_acquire) != kPhaseNew)
+      return false;
     if (!start_recorder()) return false;
   }
   if (thread.epoch != g_recorder.epoch) {
@@ -32,7 +33,8 @@ bool CallScope::fold_poll(OpKind kind, std::uint64_t key) noexcept {
       last->call_site != site_) {
     return false;
   }
-  // What was reserved for a record of its own goes back: a hole would hide everything behind it in this block.
+  // What was reserved for a record of its own goes back: a hole would hide everything behind it in this
+  // block.
   if (record_ != nullptr) thread.next = reinterpret_cast<std::byte*>(record_);
   record_ = last;
   std::atomic_ref(last->return_ticks).store(0, std::memory_order_relaxed);

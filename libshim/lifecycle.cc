@@ -1,4 +1,5 @@
-// Life of the recorder in the host: loaded, started at the first recorded call, ended with the process, begun anew in a fork.
+// Life of the recorder in the host: loaded, started at the first recorded call, ended with the process, begun
+// anew in a fork.
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -41,13 +42,15 @@ void end_of_process(int status, void*) {
 
 void after_fork_in_child() { g_recorder.phase->store(kPhaseNew, std::memory_order_relaxed); }
 
-// A page that every kind of fork hands to the child as zeros: the child then finds kPhaseNew, without a handler of ours in
-// its way. Where there is no such page (before Linux 4.14, some sandboxes) a handler does the same for fork(3).
+// A page that every kind of fork hands to the child as zeros: the child then finds kPhaseNew, without a
+// handler of ours in its way. Where there is no such page (before Linux 4.14, some sandboxes) a handler does
+// the same for fork(3).
 std::atomic<std::uint32_t>* make_phase() noexcept {
   const auto page = static_cast<std::size_t>(getpagesize());
   void* place = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (place == MAP_FAILED) return nullptr;
-  if (madvise(place, page, MADV_WIPEONFORK) != 0) __register_atfork(nullptr, nullptr, after_fork_in_child, __dso_handle);
+  if (madvise(place, page, MADV_WIPEONFORK) != 0)
+    __register_atfork(nullptr, nullptr, after_fork_in_child, __dso_handle);
   return static_cast<std::atomic<std::uint32_t>*>(place);
 }
 
@@ -88,7 +91,8 @@ bool start_recorder() noexcept {
   }
   if (problem != nullptr) {
     recorder.phase->store(kPhaseOff, std::memory_order_release);
-    say_recording_is_off(problem, recorder.place.file[0] != '\0' ? recorder.place.file : recorder.config.directory);
+    say_recording_is_off(problem,
+                         recorder.place.file[0] != '\0' ? recorder.place.file : recorder.config.directory);
     return false;
   }
   reset_blocks();

@@ -8,8 +8,9 @@
 #include "recorder.h"
 #include "text.h"
 
-// glibc 2.34 moved dlsym and its relatives from libdl to libc under a new version. The old version is still there, and weak because
-// on older systems it is in libdl, which whoever loads an MPI or NCCL library has loaded too.
+// glibc 2.34 moved dlsym and its relatives from libdl to libc under a new version. The old version is still
+// there, and weak because on older systems it is in libdl, which whoever loads an MPI or NCCL library has
+// loaded too.
 #if defined(__GLIBC__) && defined(__x86_64__)
 #define LOCKSTEP_OLD_VERSION "GLIBC_2.2.5"
 #elif defined(__GLIBC__) && defined(__aarch64__)
@@ -24,7 +25,8 @@ extern "C" {
 __asm__(".symver lockstep_dlsym,dlsym@" LOCKSTEP_OLD_VERSION);
 __asm__(".symver lockstep_dlopen,dlopen@" LOCKSTEP_OLD_VERSION);
 __asm__(".symver lockstep_dlerror,dlerror@" LOCKSTEP_OLD_VERSION);
-#define LOCKSTEP_LOADER_IS_THERE (&lockstep_dlsym != nullptr && &lockstep_dlopen != nullptr && &lockstep_dlerror != nullptr)
+#define LOCKSTEP_LOADER_IS_THERE \
+  (&lockstep_dlsym != nullptr && &lockstep_dlopen != nullptr && &lockstep_dlerror != nullptr)
 #else
 #define lockstep_dlsym dlsym
 #define lockstep_dlopen dlopen
@@ -35,8 +37,8 @@ __asm__(".symver lockstep_dlerror,dlerror@" LOCKSTEP_OLD_VERSION);
 namespace lockstep::shim {
 namespace {
 
-// Loaded libraries whose names match. Only names are taken while the list is walked: dl_iterate_phdr holds a lock that dlopen of
-// another thread wants after its own.
+// Loaded libraries whose names match. Only names are taken while the list is walked: dl_iterate_phdr holds a
+// lock that dlopen of another thread wants after its own.
 struct Libraries {
   static constexpr std::uint32_t kMax = 8;
   const char* const* prefixes = nullptr;

@@ -1,4 +1,5 @@
-// First call of each MPI function: which implementation is it, where is its own function, and who goes between. Also the Fortran names.
+// First call of each MPI function: which implementation is it, where is its own function, and who goes
+// between. Also the Fortran names.
 #include <atomic>
 #include <cstring>
 
@@ -16,7 +17,8 @@ extern std::atomic<void*> lockstep_mpi_targets[];
 namespace lockstep::shim::mpi {
 
 void* g_real[kEntries] = {};
-const char* const kLibraries[] = {"libmpi.", "libmpi_", "libmpich", "libmpi-", "libmpifort", "libpmpi", nullptr};
+const char* const kLibraries[] = {"libmpi.",    "libmpi_", "libmpich", "libmpi-",
+                                  "libmpifort", "libpmpi", nullptr};
 char g_library_version[8192];
 
 namespace {

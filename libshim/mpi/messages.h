@@ -100,7 +100,8 @@ inline void Recording::poll_probe(int source, int tag, const int* flag, MPI_Stat
   flag_ = flag;
   wildcards(source, tag, status);
   const std::uint64_t comm = call_.comm != nullptr ? call_.comm->id : 0;
-  poll_key_ = trace::mix(comm << 32 | static_cast<std::uint32_t>(call_.peer), std::uint64_t{call_.aux} + 1) | 1;
+  poll_key_ =
+      trace::mix(comm << 32 | static_cast<std::uint32_t>(call_.peer), std::uint64_t{call_.aux} + 1) | 1;
   if (!scope_.fold_poll(OpKind::kIprobe, poll_key_)) scope_.enter(call_);
 }
 
@@ -176,8 +177,8 @@ inline void Recording::fill_requests(int count, const MPI_Request* requests) noe
   scope_.reserve(call_.extensions);
   poll_key_ = static_cast<std::uint64_t>(count);
   for (int first = 0; first < listed; first += 12) {
-    auto* record =
-        scope_.extension<trace::RequestsRecord>(static_cast<std::uint32_t>(first / 12), trace::RecordKind::kRequests);
+    auto* record = scope_.extension<trace::RequestsRecord>(static_cast<std::uint32_t>(first / 12),
+                                                           trace::RecordKind::kRequests);
     if (record == nullptr) return;
     for (int i = first; i < listed && i < first + 12; ++i) {
       const std::uint32_t id = id_of(requests[i]);
@@ -207,7 +208,8 @@ inline void Recording::polls(int count, const MPI_Request* requests, const int* 
   if (!scope_.fold_poll(OpKind::kTest, poll_key_)) scope_.enter(call_);
 }
 
-// Polls of opaque kinds (a window, a partition) come in loops too: the same function from the same place folds.
+// Polls of opaque kinds (a window, a partition) come in loops too: the same function from the same place
+// folds.
 inline void Recording::opaque(const char* name) noexcept {
   call_.kind = OpKind::kOpaque;
   call_.count = 1;

@@ -1,4 +1,5 @@
-// Programs of others, unmodified, as Debian packages them: recorded whole, same output. Skipped where they are not installed.
+// Programs of others, unmodified, as Debian packages them: recorded whole, same output. Skipped where they
+// are not installed.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -60,8 +61,10 @@ std::string table_of(const std::string& output) {
 
 class Others : public testing::Test {
  protected:
-  HostRun run(const std::vector<std::string>& program, const std::vector<std::pair<std::string, std::string>>& env) {
-    std::vector<std::string> command{LOCKSTEP_OPENMPI_RUN, "--allow-run-as-root", "--oversubscribe", "-n", "2", "env"};
+  HostRun run(const std::vector<std::string>& program,
+              const std::vector<std::pair<std::string, std::string>>& env) {
+    std::vector<std::string> command{
+        LOCKSTEP_OPENMPI_RUN, "--allow-run-as-root", "--oversubscribe", "-n", "2", "env"};
     for (const auto& [name, value] : env) command.push_back(name + "=" + value);
     command.insert(command.end(), program.begin(), program.end());
     HostOptions options;

@@ -1,5 +1,5 @@
-// Ping-pong and all-reduce of 8 bytes between ranks of one host: what recording adds to calls that do something. `mpi_latency_cost` runs
-// it with and without.
+// Ping-pong and all-reduce of 8 bytes between ranks of one host: what recording adds to calls that do
+// something. `mpi_latency_cost` runs it with and without.
 #include <mpi.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ void measure(const char* name, int rank, Call call) {
     bursts.push_back((MPI_Wtime() - begin) / kCalls * 1e9);
   }
   std::sort(bursts.begin(), bursts.end());
-  if (rank == 0) std::printf("%-12s p5 %8.1f ns  p50 %8.1f ns\n", name, bursts[kBursts / 20], bursts[kBursts / 2]);
+  if (rank == 0)
+    std::printf("%-12s p5 %8.1f ns  p50 %8.1f ns\n", name, bursts[kBursts / 20], bursts[kBursts / 2]);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A program with a profiling layer of its own, linked in: its MPI_Barrier stands before the recorder's, what it calls does not.
+// A program with a profiling layer of its own, linked in: its MPI_Barrier stands before the recorder's, what
+// it calls does not.
 #include <mpi.h>
 
 #include <cstdio>
