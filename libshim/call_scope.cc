@@ -20,7 +20,7 @@ bool enter_slowly(ThreadState& thread, const void* frame) noexcept {
     thread.frame = nullptr;
     thread.next = nullptr;
     thread.end = nullptr;
-    thread.last_poll = nullptr;
+    thread.polls = 0;
     if (!open_block(thread)) return false;
   }
   return true;
@@ -28,23 +28,30 @@ bool enter_slowly(ThreadState& thread, const void* frame) noexcept {
 
 bool CallScope::fold_poll(OpKind kind, std::uint64_t key) noexcept {
   ThreadState& thread = t_thread;
-  trace::CallRecord* last = thread.last_poll;
-  if (last == nullptr || thread.last_poll_key != key || last->kind != static_cast<std::uint8_t>(kind) ||
-      last->call_site != site_) {
-    return false;
+  for (std::uint32_t i = 0; i < thread.polls; ++i) {
+    trace::CallRecord* last = thread.poll[i].record;
+    if (thread.poll[i].key != key || last->kind != static_cast<std::uint8_t>(kind) ||
+        last->call_site != site_) {
+      continue;
+    }
+    // What was reserved for a record of its own goes back: a hole would hide everything behind it in this
+    // block.
+    if (record_ != nullptr) thread.next = reinterpret_cast<std::byte*>(record_);
+    record_ = last;
+    folded_ = true;
+    std::atomic_ref(last->return_ticks).store(0, std::memory_order_relaxed);
+    std::atomic_ref(last->count).store(last->count + 1, std::memory_order_relaxed);
+    return true;
   }
-  // What was reserved for a record of its own goes back: a hole would hide everything behind it in this
-  // block.
-  if (record_ != nullptr) thread.next = reinterpret_cast<std::byte*>(record_);
-  record_ = last;
-  std::atomic_ref(last->return_ticks).store(0, std::memory_order_relaxed);
-  std::atomic_ref(last->count).store(last->count + 1, std::memory_order_relaxed);
-  return true;
+  return false;
 }
 
 void CallScope::keep_poll(std::uint64_t key) noexcept {
-  t_thread.last_poll = record_;
-  t_thread.last_poll_key = key;
+  ThreadState& thread = t_thread;
+  if (folded_) return;
+  constexpr std::uint32_t kPolls = sizeof thread.poll / sizeof thread.poll[0];
+  if (thread.polls == kPolls) thread.polls = 0;
+  thread.poll[thread.polls++] = Poll{record_, key};
 }
 
 }  // namespace lockstep::shim

@@ -27,6 +27,7 @@ struct Call {
   std::uint64_t detail = 0;  ///< not for collectives
   std::uint32_t seq = 0;     ///< not for collectives
   // What goes into a collective's fingerprint beside kind, flags and redop.
+  bool is_poll = false;
   bool has_root = false;
   bool has_position = true;  ///< false: not all members of `comm` make this call
   std::uint64_t agreed_count = 0;
@@ -69,11 +70,13 @@ class CallScope {
   /// Ends the scope without a record: nothing was entered.
   void leave() noexcept;
 
-  /// Folds this poll into the thread's last record if that was the same poll (same key, same place); true
-  /// then, and `enter` is not called. The record is entered again.
+  /// Folds this poll into the record of an equal one (same key, same place) if there were only polls since;
+  /// true then, and `enter` is not called. The record is entered again.
   bool fold_poll(OpKind kind, std::uint64_t key) noexcept;
   /// After an unsuccessful poll: later equal ones may be folded into it.
   void keep_poll(std::uint64_t key) noexcept;
+  /// After a successful one: what comes next is another situation.
+  void drop_polls() noexcept { t_thread.polls = 0; }
   /// The communicator ends with this call: nothing of it is touched at return.
   void forget_collective() noexcept;
 
@@ -81,6 +84,7 @@ class CallScope {
   void leave_collective() noexcept;
   bool active_ = false;
   bool reserved_ = false;
+  bool folded_ = false;
   std::uint32_t site_ = 0;
   std::uint64_t enter_ticks_ = 0;
   const void* caller_ = nullptr;
@@ -145,7 +149,7 @@ inline void CallScope::enter(const Call& call) noexcept {
     auto* extension = reinterpret_cast<trace::NameRecord*>(record + i);
     std::atomic_ref(extension->commit).store(thread.commit, std::memory_order_release);
   }
-  thread.last_poll = nullptr;
+  if (!call.is_poll) thread.polls = 0;
   record->enter_ticks = enter_ticks_;
   record->return_ticks = 0;
   record->count = call.count;

@@ -31,6 +31,12 @@ struct Recorder {
 };
 extern constinit Recorder g_recorder;
 
+/// A poll that found nothing, which an equal one may be folded into.
+struct Poll {
+  trace::CallRecord* record;
+  std::uint64_t key;
+};
+
 /// What one thread keeps. Trivial and initial-exec: anything else could allocate, or take the loader's lock.
 struct ThreadState {
   const void* frame;  ///< frame of the outermost recorded call that is running; null = none
@@ -40,10 +46,10 @@ struct ThreadState {
   std::uint32_t epoch;   ///< of Recorder; another one = everything here belongs to the parent of a fork
   std::uint32_t thread;  ///< kernel's id
   std::uint32_t index;
-  std::uint32_t slot;            ///< of the block
-  const void* foreign_site;      ///< call site that a Fortran entry saw, for the C entry behind it
-  trace::CallRecord* last_poll;  ///< record that an equal poll may be folded into
-  std::uint64_t last_poll_key;
+  std::uint32_t slot;        ///< of the block
+  const void* foreign_site;  ///< call site that a Fortran entry saw, for the C entry behind it
+  std::uint32_t polls;       ///< used of `poll`; loops ask about a few things in turn
+  Poll poll[4];
 };
 extern constinit thread_local ThreadState t_thread __attribute__((tls_model("initial-exec")));
 

@@ -42,8 +42,8 @@ void register_thread(ThreadState& thread) noexcept {
                        .index = 0,
                        .slot = ~std::uint32_t{0},
                        .foreign_site = thread.foreign_site,
-                       .last_poll = nullptr,
-                       .last_poll_key = 0};
+                       .polls = 0,
+                       .poll = {}};
   const ErrnoKeeper keep;
   thread.thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
   thread.index = g_recorder.threads.fetch_add(1, std::memory_order_relaxed);
@@ -93,7 +93,7 @@ bool open_block(ThreadState& thread) noexcept {
   thread.commit = static_cast<std::uint32_t>(number);
   thread.next = block + kRecordBytes;
   thread.end = block + kBlockBytes;
-  thread.last_poll = nullptr;
+  thread.polls = 0;
   if (old_slot != ~std::uint32_t{0}) g_owner[old_slot].store(0, std::memory_order_release);
   return true;
 }

@@ -203,6 +203,18 @@ TEST(Host, APollThatIsRepeatedIsOneRecordAndHidesNothing) {
   }
 }
 
+TEST(Host, PollsInTurnAreOneRecordEach) {
+  const TemporaryDirectory directory;
+  run_mode("polls_in_turn", recorded_into(directory.path()));
+  const std::vector<ReadTrace> traces = read_traces(directory.path());
+  ASSERT_EQ(traces.size(), 1U);
+  std::string kinds;
+  for (const ReadCall& call : traces[0].calls) kinds += std::string(op_name(call.kind())) + " ";
+  EXPECT_EQ(kinds, "init isend isend test test test all_reduce ");
+  EXPECT_EQ(traces[0].calls[3].record.count, 1000U);
+  EXPECT_EQ(traces[0].calls[4].record.count, 1000U);
+}
+
 TEST(Host, StartUpCostsLessThanTwentyMilliseconds) {
   const TemporaryDirectory directory;
   double with = 1e9;

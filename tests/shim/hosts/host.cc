@@ -263,6 +263,22 @@ int mode_silent() {
   return 0;
 }
 
+// Asks about three things in turn, none of which happens, then goes on.
+int mode_polls_in_turn() {
+  int value = 0;
+  int flag = 0;
+  MPI_Request requests[2];
+  for (MPI_Request& request : requests) MPI_Isend(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &request);
+  MPI_Request none = MPI_REQUEST_NULL;
+  for (int i = 0; i < 1000; ++i) {
+    MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+    MPI_Test(&requests[1], &flag, MPI_STATUS_IGNORE);
+    MPI_Test(&none, &flag, MPI_STATUS_IGNORE);
+  }
+  say("sum", sum_once());
+  return 0;
+}
+
 // Ten times two messages, each pair polled until it is complete.
 int mode_polls() {
   int value = 0;
@@ -390,7 +406,7 @@ const Mode kModes[] = {
     {"underscore_exit", mode_underscore_exit},
     {"raise", mode_raise},
     {"signals", mode_signals},
-    {"polls", mode_polls},
+    {"polls", mode_polls}, {"polls_in_turn", mode_polls_in_turn},
     {"errno", mode_errno},
     {"environment", mode_environment},
     {"descriptors", mode_descriptors},
