@@ -129,9 +129,10 @@ Imbalance classify_missing(const Describer& describe, const Sides& sides, const 
     const bool iterates = period > 1 || (period == 1 && first.reference >= 3);
     if (iterates && lacking % period == 0) {
       return {"uneven_iterations",
-              fmt::format("the calls repeat every {}, and rank {} runs {} fewer of these rounds: the ranks have different "
-                          "numbers of iterations (batches, micro-batches)",
-                          period, rank, lacking / period)};
+              fmt::format("{}, and rank {} runs {} fewer: the ranks have different numbers of iterations (batches, "
+                          "micro-batches)",
+                          period == 1 ? "the call repeats" : fmt::format("the calls repeat in rounds of {}", period), rank,
+                          lacking / period)};
     }
   }
   const std::uint32_t made = count_like(describe, sides.other, comm, sides.reference, call);

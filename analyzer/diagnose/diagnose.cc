@@ -298,15 +298,15 @@ class Diagnosis {
         unknown.push_back(program.rank);
       }
     }
-    if (!cut.empty()) {
+    const bool explained = std::ranges::any_of(drafts_, [](const Draft& draft) {
+      return draft.finding.verdict == Verdict::kInsufficient || draft.finding.verdict == Verdict::kOtherCause;
+    });
+    if (!cut.empty() && !explained) {
       add_note(Verdict::kInsufficient, "evidence_missing",
                fmt::format("the record of {} is cut; nothing differs in what can be read", ranks_text(cut)),
                fmt::format("collect the whole record of {}", ranks_text(cut)), cut);
     }
-    const bool explained = std::ranges::any_of(drafts_, [](const Draft& draft) {
-      return draft.finding.verdict == Verdict::kInsufficient || draft.finding.verdict == Verdict::kOtherCause;
-    });
-    if (!unknown.empty() && !explained) {
+    if (!unknown.empty() && cut.empty() && !explained) {
       add_note(Verdict::kInsufficient, "unfinished_snapshot",
                fmt::format("nothing differs so far, but {} had not ended when the record was taken", ranks_text(unknown)),
                "take a second record some seconds later: if nobody has moved, it is a standstill", {});
@@ -385,7 +385,8 @@ class Diagnosis {
     const Finding& first = report.findings.front();
     const Confidence confidence =
         !decides(first)                                                  ? Confidence::kPossible
-        : first.divergent_meaning == DivergentMeaning::kNoMajority ? Confidence::kLikely
+        : first.divergent_meaning == DivergentMeaning::kNoMajority || first.verdict == Verdict::kDeadlock
+            ? Confidence::kLikely
                                                                          : Confidence::kCertain;
     std::set<std::int32_t> told;
     const auto add = [&](std::int32_t rank, std::string_view role) {

@@ -78,8 +78,9 @@ class Matcher {
     const Program& program = job_.program(index);
     touched_.clear();
     ProgramTraits traits;
-    for (std::uint32_t i = 0; i < program.operations.size(); ++i) {
-      const Operation& operation = program.operations[i];
+    const auto operations = program.placed_operations();
+    for (std::uint32_t i = 0; i < operations.size(); ++i) {
+      const Operation& operation = operations[i];
       add_traits(operation, traits);
       if (is_collective(operation.kind)) {
         if (operation.comm == kNoComm) continue;

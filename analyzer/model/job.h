@@ -70,6 +70,10 @@ struct Program {
   SourceIndex source{};
   bool head_missing = false;  ///< calls before the first are lost (a ring that wrapped)
   bool tail_missing = false;  ///< calls after the last may exist (cut file, unreadable lines): absence proves nothing
+  std::size_t placed = 0;     ///< operations before the first gap; set by JobBuilder
+
+  /// The operations whose positions are known: what is matched and replayed. Behind a gap there is only more to read.
+  std::span<const Operation> placed_operations() const { return std::span(operations).first(placed); }
 };
 
 /// What a report must say about how good its input was.
