@@ -85,6 +85,7 @@ int run_check(std::span<const std::string_view> args) {
   std::string format = "text";
   std::string fail_on_name{severity_name(Severity::kContractViolation)};
   bool exit_zero = false;
+  bool no_symbols = false;
   double interval_s = 2;
 
   CLI::App app;
@@ -101,6 +102,7 @@ int run_check(std::span<const std::string_view> args) {
   app.add_option("--interval", interval_s,
                  "seconds between the two looks at a job whose processes are alive on this host; 0: one look")
       ->capture_default_str();
+  app.add_flag("--no-symbols", no_symbols, "do not look native call sites up in the program files that traces name");
   app.add_flag("--exit-zero", exit_zero, "exit with 0 whatever the report says");
   if (const auto done = parse_arguments(app, kCheckSubcommand, args)) return *done;
 
@@ -114,13 +116,14 @@ int run_check(std::span<const std::string_view> args) {
   if (interval_s < 0 || interval_s > kLongestInterval)
     return usage_error(kCheckSubcommand, fmt::format("--interval takes 0 to {:.0f} seconds", kLongestInterval));
 
-  Result<Job> job = load_job(inputs);
+  const LoadOptions load_options{.native_lookup = !no_symbols};
+  Result<Job> job = load_job(inputs, load_options);
   if (!job) return input_error(job.error());
   std::optional<Observation> seen;
   if (is_live(*job) && interval_s > 0) {
     const Look first(*job);
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
-    job = load_job(inputs);
+    job = load_job(inputs, load_options);
     if (!job) return input_error(job.error());
     if (is_live(*job)) seen = first.compare(Look(*job), *job, seconds_since_1970());
   }
@@ -134,7 +137,7 @@ int run_check(std::span<const std::string_view> args) {
 const Subcommand kCheckSubcommand = {
     .name = "check",
     .summary = "Say whether all ranks made the same calls in an order that can finish, and if not, why.",
-    .usage = "check [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--interval SECONDS] [--exit-zero] INPUT...",
+    .usage = "check [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--interval SECONDS] [--no-symbols] [--exit-zero] INPUT...",
     .run = run_check,
 };
 

@@ -22,7 +22,7 @@ struct Sides {
 
 Sides sides_of(const CommunicatorDifference& difference, const Deviation& deviation) {
   const std::size_t reference = difference.variants[0].longest;
-  const std::size_t other = difference.variants[deviation.variants.front()].longest;
+  const std::size_t other = difference.variants[deviation.variant].longest;
   return {difference.sequences.members[reference], difference.sequences.members[other],
           &difference.sequences.operations[reference], &difference.sequences.operations[other]};
 }
@@ -30,17 +30,6 @@ Sides sides_of(const CommunicatorDifference& difference, const Deviation& deviat
 std::vector<std::int32_t> ranks_of(const Job& job, const std::vector<ProgramIndex>& programs) {
   std::vector<std::int32_t> ranks;
   for (const ProgramIndex program : programs) ranks.push_back(job.program(program).rank);
-  return ranks;
-}
-
-std::vector<std::int32_t> deviating_ranks(const Job& job, const CommunicatorDifference& difference,
-                                          const Deviation& deviation) {
-  std::vector<std::int32_t> ranks;
-  for (const std::size_t v : deviation.variants) {
-    const auto more = ranks_of(job, difference.variants[v].members);
-    ranks.insert(ranks.end(), more.begin(), more.end());
-  }
-  std::ranges::sort(ranks);
   return ranks;
 }
 
@@ -140,9 +129,10 @@ Imbalance classify_missing(const Describer& describe, const Sides& sides, const 
     const bool iterates = period > 1 || (period == 1 && first.reference >= 3);
     if (iterates && lacking % period == 0) {
       return {"uneven_iterations",
-              fmt::format("the calls repeat every {}, and rank {} runs {} fewer of these rounds: the ranks have different "
-                          "numbers of iterations (batches, micro-batches)",
-                          period, rank, lacking / period)};
+              fmt::format("{}, and rank {} runs {} fewer: the ranks have different numbers of iterations (batches, "
+                          "micro-batches)",
+                          period == 1 ? "the call repeats" : fmt::format("the calls repeat in rounds of {}", period), rank,
+                          lacking / period)};
     }
   }
   const std::uint32_t made = count_like(describe, sides.other, comm, sides.reference, call);
@@ -217,8 +207,8 @@ void describe_mismatch(const Describer& describe, const CommunicatorDifference& 
       finding.severity = Severity::kContractViolation;
     }
   }
-  const std::vector<std::int32_t> deviating = deviating_ranks(describe.job(), difference, deviation);
-  const std::vector<std::int32_t> others = ranks_of(describe.job(), difference.variants[0].members);
+  const std::vector<std::int32_t> deviating = ranks_of(describe.job(), deviation.deviating);
+  const std::vector<std::int32_t> others = ranks_of(describe.job(), deviation.conforming);
   finding.title = fmt::format("{} and {} make different calls at #{} on {}", ranks_text(deviating), ranks_text(others),
                               difference.sequences.first + edit.reference, describe.communicator(difference.comm));
   finding.explanation = fmt::format("at #{} on {}, {} call{} {}{}; {} call{} {}{}", difference.sequences.first + edit.reference,
@@ -240,8 +230,8 @@ void describe_order(const Describer& describe, const CommunicatorDifference& dif
   finding.verdict = Verdict::kOrder;
   finding.finding_class = "order_differs";
   finding.severity = Severity::kCertain;
-  const std::vector<std::int32_t> deviating = deviating_ranks(describe.job(), difference, deviation);
-  const std::vector<std::int32_t> others = ranks_of(describe.job(), difference.variants[0].members);
+  const std::vector<std::int32_t> deviating = ranks_of(describe.job(), deviation.deviating);
+  const std::vector<std::int32_t> others = ranks_of(describe.job(), deviation.conforming);
   finding.title = fmt::format("{} make{} the same calls on {} as {}, in another order, from #{} on", ranks_text(deviating),
                               deviating.size() == 1 ? "s" : "", describe.communicator(difference.comm),
                               ranks_text(others), difference.sequences.first + at);
@@ -263,8 +253,8 @@ void describe_imbalance(const Describer& describe, const CommunicatorDifference&
   const std::uint32_t call = missing ? (*sides.reference_calls)[first.reference] : (*sides.other_calls)[first.other];
   const Imbalance imbalance =
       missing ? classify_missing(describe, sides, deviation) : classify_extra(describe, sides, deviation);
-  const std::vector<std::int32_t> deviating = deviating_ranks(describe.job(), difference, deviation);
-  const std::vector<std::int32_t> others = ranks_of(describe.job(), difference.variants[0].members);
+  const std::vector<std::int32_t> deviating = ranks_of(describe.job(), deviation.deviating);
+  const std::vector<std::int32_t> others = ranks_of(describe.job(), deviation.conforming);
   const Operation& operation = describe.operation(caller, call);
   finding.verdict = Verdict::kImbalance;
   finding.finding_class = imbalance.finding_class;
@@ -319,10 +309,11 @@ Finding deviation_finding(const Describer& describe, const CommunicatorDifferenc
   const std::uint32_t shown_call =
       shown_by_reference ? (*sides.reference_calls)[first.reference] : (*sides.other_calls)[first.other];
   finding.position = describe.position(shown, shown_call);
-  if (difference.has_majority) {
-    finding.divergent_ranks = deviating_ranks(job, difference, deviation);
-  } else {
-    finding.divergent_ranks = ranks_of(job, difference.sequences.members);
+  finding.divergent_ranks = ranks_of(job, deviation.deviating);
+  if (!deviation.has_majority) {
+    const std::vector<std::int32_t> conforming = ranks_of(job, deviation.conforming);
+    finding.divergent_ranks.insert(finding.divergent_ranks.end(), conforming.begin(), conforming.end());
+    std::ranges::sort(finding.divergent_ranks);
     finding.divergent_meaning = DivergentMeaning::kNoMajority;
   }
   CallCounts counts = communicator_counts(describe, difference.comm);

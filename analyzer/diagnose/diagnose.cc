@@ -150,7 +150,7 @@ class Diagnosis {
     }
     const Edit& first = deviation.alignment.edits.front();
     const std::size_t reference = difference.variants[0].longest;
-    const std::size_t other = difference.variants[deviation.variants.front()].longest;
+    const std::size_t other = difference.variants[deviation.variant].longest;
     const bool missing = first.kind != EditKind::kExtra;
     const ProgramIndex program = difference.sequences.members[missing ? reference : other];
     draft.first_call = missing ? difference.sequences.operations[reference][first.reference]
@@ -324,17 +324,20 @@ class Diagnosis {
         unknown.push_back(program.rank);
       }
     }
-    if (!cut.empty()) {
+    const bool explained = std::ranges::any_of(drafts_, [](const Draft& draft) {
+      return draft.finding.verdict == Verdict::kInsufficient || draft.finding.verdict == Verdict::kOtherCause;
+    });
+    if (!cut.empty() && !explained) {
       add_note(Verdict::kInsufficient, "evidence_missing",
                fmt::format("the record of {} is cut; nothing differs in what can be read", ranks_text(cut)),
                fmt::format("collect the whole record of {}", ranks_text(cut)), cut);
     }
-    if (!unknown.empty() && drafts_.empty()) {
+    if (!unknown.empty() && cut.empty() && !explained) {
       add_note(Verdict::kInsufficient, "unfinished_snapshot",
                fmt::format("nothing differs so far, but {} had not ended when the record was taken", ranks_text(unknown)),
                "take a second record some seconds later: if nobody has moved, it is a standstill", {});
     }
-    if (cut.empty() && unknown.empty() && drafts_.empty() && !job_.quality().complete) {
+    if (cut.empty() && unknown.empty() && !explained && !job_.quality().complete) {
       add_note(Verdict::kInsufficient, "evidence_missing", "part of the input could not be used; nothing differs in the rest",
                "see the warnings, and collect again what they name", {});
     }
@@ -366,6 +369,11 @@ class Diagnosis {
   void set_verdict(Report& report) const {
     std::size_t communicators = 0;
     for (const CommunicatorMatch& communicator : match_.communicators) communicators += communicator.positions > 0 ? 1 : 0;
+    std::set<CommIndex> of_messages;
+    for (const ChannelMatch& channel : match_.channels) {
+      if (match_.communicators[to_size(channel.comm)].positions == 0) of_messages.insert(channel.comm);
+    }
+    communicators += of_messages.size();
     report.summary = fmt::format("{} rank{}, {} communicator{}, {} calls", job_.programs().size(),
                                  job_.programs().size() == 1 ? "" : "s", communicators, communicators == 1 ? "" : "s",
                                  job_.operation_count() + job_.earlier_call_count());
@@ -404,7 +412,8 @@ class Diagnosis {
     const Finding& first = report.findings.front();
     const Confidence confidence =
         !decides(first)                                                  ? Confidence::kPossible
-        : first.divergent_meaning == DivergentMeaning::kNoMajority ? Confidence::kLikely
+        : first.divergent_meaning == DivergentMeaning::kNoMajority || first.verdict == Verdict::kDeadlock
+            ? Confidence::kLikely
                                                                          : Confidence::kCertain;
     std::set<std::int32_t> told;
     const auto add = [&](std::int32_t rank, std::string_view role) {

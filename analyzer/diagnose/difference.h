@@ -13,24 +13,26 @@
 
 namespace lockstep {
 
-/// Members whose records agree with each other as far as they go.
+/// One of the ways in which members call, told by its longest record.
 struct Variant {
-  std::vector<ProgramIndex> members{};  ///< by rank
-  std::size_t longest = 0;              ///< index into CallSequences of the member that made most calls
-  bool open_end = false;                ///< that member may make more calls than recorded
+  std::size_t longest = 0;  ///< index into CallSequences of the member with that record
+  bool open_end = false;    ///< more calls may follow: no member that called so is known to have ended there
 };
 
-/// One way of deviating: the members that share it, and what distinguishes them from the reference.
+/// How some members differ from the reference. A member whose record ends before the difference is on neither side: it has
+/// not come so far.
 struct Deviation {
-  std::vector<std::size_t> variants{};   ///< indices into CommunicatorDifference::variants
-  Alignment alignment{};                 ///< of the first of them against the reference variant
+  std::size_t variant = 0;                ///< index into CommunicatorDifference::variants; never the reference
+  Alignment alignment{};                  ///< against the reference
+  std::vector<ProgramIndex> deviating{};  ///< by rank
+  std::vector<ProgramIndex> conforming{}; ///< those that called as the reference where these did not; by rank
+  bool has_majority = false;              ///< the conforming are more than half of the members that are on a side
 };
 
 struct CommunicatorDifference {
   CommIndex comm = kNoComm;
   CallSequences sequences{};
-  std::vector<Variant> variants{};  ///< largest first
-  bool has_majority = false;        ///< variants[0] holds more than half of the members
+  std::vector<Variant> variants{};  ///< the reference first
   std::vector<Deviation> deviations{};
 };
 

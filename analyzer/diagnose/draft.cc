@@ -187,8 +187,16 @@ void adopt_difference(Draft& cycle, const std::vector<CommIndex>& cycle_communic
   }
   Finding& finding = cycle.finding;
   Finding& from = root->finding;
+  // Calls on the wrong group leave two groups waiting for each other, but nobody has to reorder anything.
+  if (from.finding_class == "wrong_communicator") finding.verdict = from.verdict;
+  if (finding.verdict == Verdict::kDeadlock) {
+    finding.explanation = from.title + "; " + from.explanation;
+  } else {
+    finding.title = from.title;
+    finding.explanation = from.explanation;
+    finding.models.clear();
+  }
   finding.finding_class = std::move(from.finding_class);
-  finding.explanation = from.title + "; " + from.explanation;
   finding.fix = std::move(from.fix);
   finding.communicator = std::move(from.communicator);
   finding.position = std::move(from.position);

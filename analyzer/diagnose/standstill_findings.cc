@@ -15,8 +15,8 @@
 namespace lockstep {
 namespace {
 
-/// Victims beyond this many say nothing new.
-constexpr std::size_t kMostVictims = 64;
+/// The text report folds equal rows; this only bounds the JSON of a job of many thousand ranks.
+constexpr std::size_t kMostVictims = 4096;
 
 std::vector<std::int32_t> missing_ranks(const Job& job, const StuckGate& stuck) {
   std::vector<std::int32_t> ranks = stuck.never;
@@ -80,6 +80,20 @@ class CycleReader {
     return at == replay_.blocked.end() ? nullptr : &*at;
   }
 
+  /// One call site makes collectives on different communicators of the cycle.
+  bool same_line_on_other_groups() const {
+    const Operation* first = nullptr;
+    for (const std::size_t s : cause_.stuck) {
+      const BlockedOperation* blocked = blocked_at(s);
+      if (blocked == nullptr) return false;
+      const Operation& operation = describe_.operation(blocked->program, blocked->operation);
+      if (operation.site == SiteIndex{} || !is_collective(operation.kind)) return false;
+      if (first == nullptr) first = &operation;
+      if (operation.site != first->site || operation.kind != first->kind) return false;
+    }
+    return cause_.stuck.size() > 1;
+  }
+
   bool all_messages() const {
     return std::ranges::all_of(cause_.stuck, [&](std::size_t s) {
       const GateIndex gate = replay_.stuck[s].gate;
@@ -134,7 +148,9 @@ const CycleCall* most_telling(const Describer& describe, const std::vector<Cycle
 void explain_order(const Describer& describe, const CycleReader& reader, const ReplayResult& replay, const Cause& cause,
                    bool recorded_only, Finding& finding) {
   finding.finding_class = reader.all_messages() ? "message_order" : "order_across_communicators";
+  constexpr std::size_t kMostTold = 3;  // the others are in the table of waits
   std::string text;
+  std::size_t told = 0;
   for (const std::size_t s : cause.stuck) {
     const BlockedOperation* blocked = reader.blocked_at(s);
     if (blocked == nullptr) continue;
@@ -144,10 +160,13 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
       if (contains(cause.ranks, rank)) missing.push_back(rank);
     }
     if (missing.empty()) continue;
+    if (told++ == kMostTold) {
+      text += "; and so on";
+      break;
+    }
     if (!text.empty()) text += "; ";
     text += fmt::format("{} cannot complete before {} come{} to it", describe.call(blocked->program, blocked->operation),
                         ranks_text(missing), missing.size() == 1 ? "s" : "");
-    if (text.size() > 600) break;
   }
   finding.explanation = text;
   if (finding.finding_class == "message_order") {
@@ -155,8 +174,15 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
                   "ranks receive first";
     return;
   }
-  finding.explanation += recorded_only ? "; either the ranks make these calls in different orders, or one of them left a call out"
-                                       : "; the ranks make these calls in different orders";
+  if (recorded_only && reader.same_line_on_other_groups()) {
+    // Nobody can tell from here which: a loop over groups that ranks walk differently, or one rank's wrong choice of group.
+    finding.verdict = Verdict::kOrder;
+    finding.explanation += "; the same line makes these calls: either ranks walk over the groups in different orders, or some use "
+                           "the wrong group there";
+  } else {
+    finding.explanation += recorded_only ? "; either the ranks make these calls in different orders, or one of them left a call out"
+                                         : "; the ranks make these calls in different orders";
+  }
   finding.fix = "issue calls on different groups in one order on all ranks that share them";
 }
 
@@ -325,9 +351,9 @@ Finding absence_finding(const Describer& describe, const ReplayResult& replay, c
       break;
   }
   add_wait_for(describe, replay, cause, finding);
-  if (cause.kind == CauseKind::kNoRecord) {
+  if (cause.kind == CauseKind::kNoRecord || cause.kind == CauseKind::kCutRecord) {
     for (WaitFor& wait : finding.wait_for) {
-      if (contains(cause.ranks, wait.rank)) wait.why = "left no record";
+      if (contains(cause.ranks, wait.rank)) wait.why = cause.kind == CauseKind::kNoRecord ? "left no record" : "its record is cut";
     }
   }
   return finding;

@@ -95,8 +95,9 @@ class Matcher {
       count_[to_size(earlier.comm)] = earlier.calls;
       fingerprint_[to_size(earlier.comm)] = 0;
     }
-    for (std::uint32_t i = 0; i < program.operations.size(); ++i) {
-      const Operation& operation = program.operations[i];
+    const auto operations = program.placed_operations();
+    for (std::uint32_t i = 0; i < operations.size(); ++i) {
+      const Operation& operation = operations[i];
       add_traits(operation, traits);
       if (is_collective(operation.kind)) {
         if (operation.comm == kNoComm) continue;

@@ -31,7 +31,7 @@ std::vector<CallSequences> collect_sequences(const Job& job, const MatchResult& 
     bool any = false;
     for (std::size_t slot = 0; slot < result.size(); ++slot) any = any || is_turn(slot);
     if (!any) continue;
-    const auto& operations = programs[p].operations;
+    const auto operations = programs[p].placed_operations();
     for (std::uint32_t i = 0; i < operations.size(); ++i) {
       if (!is_collective(operations[i].kind) || operations[i].comm == kNoComm) continue;
       const std::uint32_t slot = slot_of_comm[to_size(operations[i].comm)];

@@ -88,6 +88,10 @@ struct Program {
   std::vector<EarlierCalls> earlier{};  ///< one a communicator; those not listed: none. Operation::seq counts from there
   std::optional<double> last_event{};   ///< when the rank last entered or left a call, in seconds since 1970
   bool tail_missing = false;  ///< calls after the last may exist (cut file, unreadable lines): absence proves nothing
+  std::size_t placed = 0;     ///< operations before the first gap; set by JobBuilder
+
+  /// The operations whose positions are known: what is matched and replayed. Behind a gap there is only more to read.
+  std::span<const Operation> placed_operations() const { return std::span(operations).first(placed); }
 };
 
 /// Which run of which launch this is, and what else was found beside it.

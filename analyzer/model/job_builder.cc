@@ -36,12 +36,17 @@ std::uint16_t intern_small(std::unordered_map<std::string, std::uint16_t>& index
 /// Numbers the collectives of one rank per communicator, after the earlier ones. `next_seq` is all zero before and after.
 void number_collectives(Program& program, std::vector<std::uint32_t>& next_seq, std::vector<CommIndex>& touched) {
   touched.clear();
+  program.placed = program.operations.size();
   for (const EarlierCalls& earlier : program.earlier) {
     std::uint32_t& next = next_seq[to_size(earlier.comm)];
     if (next == 0 && earlier.calls != 0) touched.push_back(earlier.comm);
     next = std::max(next, earlier.calls);
   }
   for (Operation& operation : program.operations) {
+    if ((operation.flags & kOpGap) != 0) {
+      const auto here = static_cast<std::size_t>(&operation - program.operations.data());
+      program.placed = std::min(program.placed, here);
+    }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) continue;
     std::uint32_t& next = next_seq[to_size(operation.comm)];
     if (next == 0) touched.push_back(operation.comm);

@@ -71,7 +71,8 @@ void JobLineReader::unreadable(std::string_view text, std::string_view why) {
       {.launch = launch_,
        .line = line_,
        .extra = intake_.shared_extra({}, first_word(text).substr(0, kLongestNativeName)),
-       .kind = OpKind::kOpaque});
+       .kind = OpKind::kOpaque,
+       .flags = kOpGap});
 }
 
 void JobLineReader::read_foreign(std::uint32_t line) {

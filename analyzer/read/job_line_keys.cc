@@ -117,6 +117,8 @@ void JobLineReader::read_flags(Draft& draft, std::string_view value) {
       draft.operation.flags |= kOpCaptured;
     } else if (flag == "thread_unsafe") {
       draft.operation.flags |= kOpThreadUnsafe;
+    } else if (flag == "gap") {
+      draft.operation.flags |= kOpGap;
     } else if (flag == "persistent") {
       draft.operation.flags |= kOpPersistent;
     } else {

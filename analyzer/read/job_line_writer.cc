@@ -153,6 +153,7 @@ class LineWriter {
     add((operation_.flags & kOpCaptured) != 0, "captured");
     add((operation_.flags & kOpThreadUnsafe) != 0, "thread_unsafe");
     add((operation_.flags & kOpPersistent) != 0, "persistent");
+    add((operation_.flags & kOpGap) != 0, "gap");
     return names;
   }
 

@@ -144,7 +144,8 @@ bool JsonlCallsReader::check_sequence(RankState& state, const JsonlRecord& recor
     state.program.tail_missing = true;
     state.program.operations.push_back({.line = line_,
                                         .extra = intake_.shared_extra("missing from the record", {}),
-                                        .kind = OpKind::kOpaque});
+                                        .kind = OpKind::kOpaque,
+                                        .flags = kOpGap});
   }
   state.last_seq = seq;
   return true;

@@ -210,7 +210,9 @@ class TraceSet {
     if (site.address == 0) return SiteIndex{};
     const bool known = site.module < tables.modules.size();
     const TraceModule& module = known ? tables.modules[site.module] : kNoModule;
-    return builder().site({native_.frames(module.path, module.build_id, site.module == 0 ? site.address : site.file_offset)});
+    const std::uint64_t offset = site.module == 0 ? site.address : site.file_offset;
+    if (!intake_.native_lookup()) return builder().site({{offset_frame(module.path, offset)}});
+    return builder().site({native_.frames(module.path, module.build_id, offset)});
   }
 
   void add_program(const TraceTables& tables, TraceProgram& read) {

@@ -29,7 +29,7 @@ Coupling couple_batches(const Job& job, const MatchResult& match, bool trust_com
   std::uint32_t launch_count = 0;
   for (std::size_t p = 0; p < job.programs().size(); ++p) {
     std::uint32_t open_batch = 0;  // launch number of the batch that the operation before belonged to
-    for (const Operation& operation : job.programs()[p].operations) {
+    for (const Operation& operation : job.programs()[p].placed_operations()) {
       if (!is_point_to_point(operation.kind)) continue;
       const bool continues = operation.launch != 0 && operation.launch == open_batch;
       if (!continues) ++launch_count;
@@ -42,7 +42,7 @@ Coupling couple_batches(const Job& job, const MatchResult& match, bool trust_com
   std::vector<bool> settled(match.gate_count, false);  // both sides are there, or are not needed
   for (std::size_t p = 0; p < coupling.component.size(); ++p) {
     std::size_t i = 0;
-    for (const Operation& operation : job.programs()[p].operations) {
+    for (const Operation& operation : job.programs()[p].placed_operations()) {
       if (!is_point_to_point(operation.kind)) continue;
       const std::uint32_t launch = coupling.component[p][i];
       const GateIndex gate = match.message_gates[p][i++];

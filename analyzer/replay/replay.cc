@@ -66,7 +66,7 @@ class Machine {
 
   void advance_plain(std::uint32_t actor) {
     const std::size_t program = to_size(script_.actors[actor].program);
-    const auto& operations = job_.programs()[program].operations;
+    const auto operations = job_.programs()[program].placed_operations();
     State& state = actors_[actor];
     std::uint32_t at = state.position;
     std::uint32_t ordinal = state.ordinal;
@@ -127,13 +127,13 @@ class StandstillReader {
     if (!actor.is_plain) return actor.items;
     written_.clear();
     std::uint32_t ordinal = 0;
-    const auto size = static_cast<std::uint32_t>(job_.program(actor.program).operations.size());
+    const auto size = static_cast<std::uint32_t>(job_.program(actor.program).placed);
     for (std::uint32_t at = 0; at < size; ++at) written_.push_back(plain_.item(actor.program, at, ordinal));
     return written_;
   }
 
   std::size_t item_count(const Actor& actor) const {
-    return actor.is_plain ? job_.program(actor.program).operations.size() : actor.items.size();
+    return actor.is_plain ? job_.program(actor.program).placed : actor.items.size();
   }
 
   void add_blocked(std::size_t a) {

@@ -126,14 +126,14 @@ class Compiler {
       script_.actors[host_].is_plain = true;
       return;
     }
-    script_.actors[host_].items.reserve(program.operations.size());
+    script_.actors[host_].items.reserve(program.placed);
     queues_.clear();
     pending_.clear();
     message_ordinal_ = 0;
     // Where the host never stops, its queues need not be told what it has issued.
     host_can_block_ =
         options_.model == BlockingModel::kBlocking || job_.library() != Library::kNccl || match_.traits[to_size(index)].waits;
-    const auto& operations = program.operations;
+    const auto operations = program.placed_operations();
     for (std::uint32_t i = 0; i < operations.size();) {
       if (op_class(operations[i].kind) == OpClass::kCompletion) {
         compile_wait(operations[i], i);

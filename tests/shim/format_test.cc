@@ -25,7 +25,8 @@ const char* const kExample = R"(
 TEST(Format, TheWorkedExampleIsWhatTheHeadersSay) {
   std::istringstream words(kExample);
   std::vector<unsigned char> bytes;
-  for (std::string word; words >> word;) bytes.push_back(static_cast<unsigned char>(std::stoi(word, nullptr, 16)));
+  for (std::string word; words >> word;)
+    bytes.push_back(static_cast<unsigned char>(std::stoi(word, nullptr, 16)));
   ASSERT_EQ(bytes.size(), 3U * kRecordBytes);
   BlockRecord block;
   CallRecord reduce;

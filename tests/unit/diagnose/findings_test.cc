@@ -1,0 +1,153 @@
+// One small job for each way of going wrong, and for the ways that only look so.
+#include <gtest/gtest.h>
+
+#include "diagnose/diagnose.h"
+#include "support/job_text.h"
+
+namespace lockstep {
+namespace {
+
+using testing::make_job;
+
+struct FindingCase {
+  std::string name;
+  testing::GroupList groups;
+  std::vector<std::vector<std::string>> lines;
+  Verdict verdict;
+  std::string finding_class;             // of the first finding; "" = none expected
+  std::vector<std::int32_t> divergent{};
+  std::map<std::int32_t, std::string> ends{};
+  std::string library{};
+  friend void PrintTo(const FindingCase& c, std::ostream* os) { *os << c.name; }
+};
+
+class Diagnose : public ::testing::TestWithParam<FindingCase> {};
+
+TEST_P(Diagnose, NamesVerdictClassAndRanks) {
+  const FindingCase& given = GetParam();
+  const Report report = diagnose(make_job(given.groups, given.lines, given.ends, given.library));
+  EXPECT_EQ(verdict_name(report.verdict), verdict_name(given.verdict));
+  if (given.finding_class.empty()) {
+    EXPECT_TRUE(report.findings.empty()) << report.findings.front().title;
+    return;
+  }
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings.front().finding_class, given.finding_class);
+  EXPECT_EQ(report.findings.front().divergent_ranks, given.divergent);
+  EXPECT_NE(find_class(given.finding_class), nullptr);
+  EXPECT_FALSE(report.findings.front().fix.empty());
+}
+
+const testing::GroupList kThree{{"g", {0, 1, 2}}};
+const testing::GroupList kTwo{{"g", {0, 1}}};
+const testing::GroupList kTwoGroups{{"a", {0, 1}}, {"b", {0, 1}}};
+
+INSTANTIATE_TEST_SUITE_P(Table, Diagnose, ::testing::ValuesIn<FindingCase>({
+    {"Clean", kThree, {{"barrier g"}, {"barrier g"}, {"barrier g"}}, Verdict::kConsistent, ""},
+    {"OtherSize", kThree, {{"all_reduce g f32[4]"}, {"all_reduce g f32[5]"}, {"all_reduce g f32[4]"}},
+     Verdict::kMismatch, "size_differs", {1}},
+    {"OtherRoot", kThree, {{"broadcast g f32[1] root=0"}, {"broadcast g f32[1] root=0"}, {"broadcast g f32[1] root=2"}},
+     Verdict::kMismatch, "root_differs", {2}},
+    {"OtherReduction", kThree, {{"all_reduce g f32[1] redop=max"}, {"all_reduce g f32[1] redop=sum"}, {"all_reduce g f32[1] redop=sum"}},
+     Verdict::kMismatch, "reduction_differs", {0}},
+    {"OtherGroupLists", {{"w", {0, 1, 2, 3}}}, {{"new_group w members=0,3"}, {"new_group w members=1,2"},
+     {"new_group w members=1,2"}, {"new_group w members=0,3"}}, Verdict::kMismatch, "creation_differs", {0, 1, 2, 3}},
+    {"SwappedCalls", kThree, {{"broadcast g f16[8] root=0", "broadcast g i64[8] root=0"},
+     {"broadcast g i64[8] root=0", "broadcast g f16[8] root=0"}, {"broadcast g f16[8] root=0", "broadcast g i64[8] root=0"}},
+     Verdict::kOrder, "order_differs", {1}},
+    {"RankGatedCall", kThree, {{"all_reduce g f32[1] site=a.py:1", "barrier g site=save.py:9", "barrier g site=a.py:3"},
+     {"all_reduce g f32[1] site=a.py:1", "barrier g site=a.py:3"}, {"all_reduce g f32[1] site=a.py:1", "barrier g site=a.py:3"}},
+     Verdict::kImbalance, "rank_gated_call", {0}},
+    {"FewerBatches", kThree, {{"all_reduce g f32[9]", "all_reduce g f32[9]", "all_reduce g f32[9]", "all_reduce g f32[9]"},
+     {"all_reduce g f32[9]", "all_reduce g f32[9]", "all_reduce g f32[9]"},
+     {"all_reduce g f32[9]", "all_reduce g f32[9]", "all_reduce g f32[9]", "all_reduce g f32[9]"}},
+     Verdict::kImbalance, "uneven_iterations", {1}},
+    {"LeavesOnAnError", kThree, {{"barrier g"}, {"barrier g", "broadcast g f32[1] root=1"}, {"barrier g", "broadcast g f32[1] root=1"}},
+     Verdict::kImbalance, "early_exit", {0}, {{0, "exited 1"}}},
+    {"NeverCalls", kThree, {{}, {"barrier g"}, {"barrier g"}}, Verdict::kImbalance, "never_arrived", {0}},
+    {"DoesNotJoinTheSplit", kThree, {{"barrier g", "split g color=0"}, {"barrier g"}, {"barrier g", "split g color=0"}},
+     Verdict::kImbalance, "creation_not_joined", {1}},
+    {"OrderAcrossGroups", kTwoGroups, {{"all_reduce a f32[1]", "all_reduce b f32[1]"}, {"all_reduce b f32[1]", "all_reduce a f32[1]"}},
+     Verdict::kDeadlock, "order_across_communicators", {0, 1}},
+    {"WrongGroup", {{"a", {0, 1, 2}}, {"b", {0, 1, 2}}}, {{"broadcast a f32[3] root=0", "barrier b"},
+     {"broadcast b f32[3] root=0", "barrier b"}, {"broadcast a f32[3] root=0", "barrier b"}},
+     Verdict::kImbalance, "wrong_communicator", {1}},
+    {"SendsTowardsEachOther", kTwo, {{"send 1 f32[1]", "recv 1 f32[1]"}, {"send 0 f32[1]", "recv 0 f32[1]"}},
+     Verdict::kDeadlock, "message_order", {0, 1}},
+    {"MessageNobodyReceives", kTwo, {{"send 1 object"}, {}}, Verdict::kImbalance, "message_unmatched", {0, 1}},
+    {"MessageToTheWrongPeer", kThree, {{"send 2 f32[1]"}, {"recv 0 f32[1]"}, {}}, Verdict::kImbalance, "message_unmatched", {0}},
+    {"GradientForActivation", kTwo, {{"send 1 grad"}, {"recv 0 act"}}, Verdict::kMismatch, "payload_differs", {0, 1}},
+    {"ShorterMessage", kTwo, {{"send 1 f32[3]"}, {"recv 0 f32[4]"}}, Verdict::kMismatch, "message_differs", {0, 1}},
+    {"KilledRank", kTwo, {{"barrier g", "barrier g"}, {"barrier g"}}, Verdict::kOtherCause, "peer_crashed", {1}, {{1, "killed 9"}}},
+    {"AllInTheSameCall", kTwo, {{"all_reduce g f32[1] state=entered"}, {"all_reduce g f32[1] state=entered"}},
+     Verdict::kOtherCause, "agreed_but_not_completed", {}, {{0, "running"}, {1, "running"}}},
+    {"SkewOfOneInALiveJob", kTwo, {{"barrier g state=completed"}, {"barrier g state=entered"}},
+     Verdict::kInsufficient, "unfinished_snapshot", {}, {{0, "running"}, {1, "running"}}},
+    {"NoRecordOfOneRank", kThree, {{"barrier g"}, {"barrier g"}}, Verdict::kInsufficient, "evidence_missing", {2}},
+    {"BufferedSendsInMpi", kTwo, {{"send 1 f32[1]", "recv 1 f32[1]"}, {"send 0 f32[1]", "recv 0 f32[1]"}},
+     Verdict::kConsistent, "relies_on_buffering", {0, 1}, {}, "mpi"},
+    {"EvenOddSends", kTwo, {{"send 1 f32[1]", "recv 1 f32[1]"}, {"recv 0 f32[1]", "send 0 f32[1]"}}, Verdict::kConsistent, ""},
+    {"OneBatchEach", kTwo, {{"batch[send 1 f32[1]; recv 1 f32[1]]"}, {"batch[send 0 f32[1]; recv 0 f32[1]]"}}, Verdict::kConsistent, ""},
+    {"UnequalCountsOfAVCollective", kTwo, {{"all_gather_v g f32[1]"}, {"all_gather_v g f32[7]"}}, Verdict::kConsistent, ""},
+    {"SitesThatDiffer", kTwo, {{"barrier g site=a.py:1"}, {"barrier g site=a.py:2"}}, Verdict::kConsistent, ""},
+}), [](const auto& test) { return test.param.name; });
+
+TEST(DiagnoseHang, TellsALoopThatRunsLongerByItsCallSite) {
+  // The records end where the ranks hang. Both wait for each other; only one of the two calls was made before.
+  const Report report = diagnose(make_job(
+      kTwoGroups,
+      {{"all_reduce a f32[1] site=norm@o.py:5 state=completed", "all_reduce a f32[1] site=norm@o.py:5 state=entered"},
+       {"all_reduce a f32[1] site=norm@o.py:5 state=completed", "broadcast b f32[2] root=1 site=loss@e.py:9 state=entered"}},
+      {{0, "running"}, {1, "running"}}));
+  ASSERT_EQ(report.verdict, Verdict::kDeadlock);
+  const Finding& finding = report.findings.front();
+  EXPECT_EQ(finding.finding_class, "count_differs_by_local_state");
+  EXPECT_EQ(finding.communicator->name, "a");
+  EXPECT_EQ(finding.position->seq, 1U);
+  EXPECT_EQ(finding.counts.front().by_rank, (std::map<std::int32_t, std::uint64_t>{{0, 2}, {1, 1}}));
+  EXPECT_NE(finding.explanation.find("norm"), std::string::npos);
+}
+
+TEST(DiagnoseHang, DoesNotChooseBetweenExplanationsWithoutASign) {
+  const Report report = diagnose(make_job(
+      kTwoGroups, {{"all_reduce a f32[1] state=entered"}, {"all_reduce b f32[1] state=entered"}}, {{0, "running"}, {1, "running"}}));
+  ASSERT_EQ(report.verdict, Verdict::kDeadlock);
+  EXPECT_EQ(report.findings.front().finding_class, "order_across_communicators");
+  EXPECT_NE(report.findings.front().explanation.find("either"), std::string::npos);
+}
+
+TEST(DiagnoseHang, CountsNoRankThatHasNotComeToTheCall) {
+  // Ranks 1 and 2 stand in the same call as the others; only rank 0 is known to have gone on to a second one.
+  const Report report = diagnose(make_job(
+      kThree, {{"barrier g state=completed", "barrier g state=entered"}, {"barrier g state=entered"}, {"barrier g"}},
+      {{0, "running"}, {1, "running"}}));
+  ASSERT_EQ(report.verdict, Verdict::kImbalance);
+  EXPECT_EQ(report.findings.front().divergent_ranks, (std::vector<std::int32_t>{0, 2}));
+}
+
+TEST(DiagnosePotential, ReportsTheModelUnderWhichBatchesStall) {
+  const Report report = diagnose(make_job({{"pp", {0, 1, 2}}}, {{"batch[send 1; send 2]"}, {"batch[recv 0]", "batch[send 2]"}, {"batch[recv 0; recv 1]"}}));
+  EXPECT_EQ(report.verdict, Verdict::kConsistent);
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].severity, Severity::kPotential);
+  EXPECT_EQ(report.findings[0].models, std::vector<std::string>{"coupled"});
+}
+
+TEST(DiagnoseTwoFaults, TellsBoth) {
+  const Report report = diagnose(make_job({{"a", {0, 1, 2}}, {"b", {0, 1, 2}}},
+                                          {{"all_reduce a f32[1]", "broadcast b f32[1] root=0"},
+                                           {"all_reduce a f32[2]", "broadcast b f32[1] root=0"},
+                                           {"all_reduce a f32[1]", "broadcast b f32[1] root=1"}}));
+  ASSERT_GE(report.findings.size(), 2U);
+  EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{1});
+  EXPECT_EQ(report.findings[1].divergent_ranks, std::vector<std::int32_t>{2});
+}
+
+TEST(DiagnoseAction, NeverSendsPeopleToNodesForAnOrderOfCalls) {
+  const Report report = diagnose(make_job(kTwo, {{"barrier g"}, {}}));
+  EXPECT_EQ(report.action, Action::kFixCode);
+  EXPECT_TRUE(report.action_ranks.empty());
+}
+
+}  // namespace
+}  // namespace lockstep
