@@ -63,8 +63,9 @@ inline constexpr std::int32_t kAnyPeer = -2;
 inline constexpr std::uint32_t kNoTag = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::uint32_t kAnyTag = kNoTag - 1;
 
-/// One call of one rank. 64 bytes: a job has 10^8 of them. Rare data is in OperationExtra.
-struct Operation {
+/// One call of one rank. One cache line: a job has 10^8 of them, and replay visits them rank by rank. Rare data is in
+/// OperationExtra.
+struct alignas(64) Operation {
   Count count{};                    ///< elements, not bytes
   CommIndex comm = kNoComm;
   std::uint32_t seq = 0;            ///< position among the collectives of (rank, comm), from 0; set by JobBuilder
@@ -85,7 +86,7 @@ struct Operation {
 
   bool nonblocking() const { return (flags & kOpNonblocking) != 0; }
 };
-static_assert(sizeof(Operation) <= 64);
+static_assert(sizeof(Operation) == 64);
 
 /// What few calls have.
 struct OperationExtra {
