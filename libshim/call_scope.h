@@ -1,5 +1,5 @@
-// One intercepted call: guard against nesting, record at entry, completion at return. Everything here is on the host's path:
-// no lock, allocation or system call, except where a function says "cold".
+// One intercepted call: guard against nesting, record at entry, completion at return. Everything here is on
+// the host's path: no lock, allocation or system call, except where a function says "cold".
 #pragma once
 
 #include <atomic>
@@ -16,27 +16,28 @@ namespace lockstep::shim {
 /// A call as a backend describes it.
 struct Call {
   OpKind kind = OpKind::kUnknown;
-  std::uint8_t flags = 0;               ///< trace::CallFlags
-  std::uint8_t extensions = 0;          ///< records that will be filled through CallScope::extension
+  std::uint8_t flags = 0;       ///< trace::CallFlags
+  std::uint8_t extensions = 0;  ///< records that will be filled through CallScope::extension
   Comm* comm = nullptr;
-  std::uint64_t count = 0;              ///< units
+  std::uint64_t count = 0;  ///< units
   const Meaning* datatype = nullptr;
   const Meaning* redop = nullptr;
   std::int32_t peer = trace::kNoPeer;
   std::uint32_t aux = 0;
-  std::uint64_t detail = 0;             ///< not for collectives
-  std::uint32_t seq = 0;                ///< not for collectives
+  std::uint64_t detail = 0;  ///< not for collectives
+  std::uint32_t seq = 0;     ///< not for collectives
   // What goes into a collective's fingerprint beside kind, flags and redop.
+  bool is_poll = false;
   bool has_root = false;
-  bool has_position = true;             ///< false: not all members of `comm` make this call
+  bool has_position = true;  ///< false: not all members of `comm` make this call
   std::uint64_t agreed_count = 0;
   std::uint64_t agreed_type = 0;
 };
 
 class CallScope {
  public:
-  /// `frame` is __builtin_frame_address(0) of the entry, `caller` its return address. Inactive when recording is off, or
-  /// the call was made from inside another one of this thread.
+  /// `frame` is __builtin_frame_address(0) of the entry, `caller` its return address. Inactive when recording
+  /// is off, or the call was made from inside another one of this thread.
   CallScope(const void* frame, const void* caller) noexcept;
   ~CallScope() = default;
   CallScope(const CallScope&) = delete;
@@ -69,11 +70,13 @@ class CallScope {
   /// Ends the scope without a record: nothing was entered.
   void leave() noexcept;
 
-  /// Folds this poll into the thread's last record if that was the same poll (same key, same place); true then, and `enter` is
-  /// not called. The record is entered again.
+  /// Folds this poll into the record of an equal one (same key, same place) if there were only polls since;
+  /// true then, and `enter` is not called. The record is entered again.
   bool fold_poll(OpKind kind, std::uint64_t key) noexcept;
   /// After an unsuccessful poll: later equal ones may be folded into it.
   void keep_poll(std::uint64_t key) noexcept;
+  /// After a successful one: what comes next is another situation.
+  void drop_polls() noexcept { t_thread.polls = 0; }
   /// The communicator ends with this call: nothing of it is touched at return.
   void forget_collective() noexcept;
 
@@ -81,6 +84,7 @@ class CallScope {
   void leave_collective() noexcept;
   bool active_ = false;
   bool reserved_ = false;
+  bool folded_ = false;
   std::uint32_t site_ = 0;
   std::uint64_t enter_ticks_ = 0;
   const void* caller_ = nullptr;
@@ -88,9 +92,10 @@ class CallScope {
   Comm* collective_ = nullptr;
 };
 
-// ---- inline: the whole path is here, so that it is compiled into each entry -----------------------------------------
+// ---- inline: the whole path is here, so that it is compiled into each entry
 
-/// Nested calls, stale guards, start and fork: everything that is not the usual case. True if this call is recorded.
+/// Nested calls, stale guards, start and fork: everything that is not the usual case. True if this call is
+/// recorded.
 bool enter_slowly(ThreadState& thread, const void* frame) noexcept;
 
 inline CallScope::CallScope(const void* frame, const void* caller) noexcept : caller_(caller) {
@@ -126,9 +131,10 @@ inline void CallScope::enter(const Call& call) noexcept {
     collective_ = &comm;
     if (__builtin_expect((call.flags & trace::kCallOpaqueArgs) != 0, 0)) mark_unverified(comm);
     const bool root = call.has_root;
-    const std::uint64_t shape = static_cast<std::uint64_t>(call.kind) |
-                                static_cast<std::uint64_t>(call.flags & (trace::kCallNonblocking | trace::kCallPersistent)) << 8 |
-                                (root ? static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.peer + 1)) << 32 : 0);
+    const std::uint64_t shape =
+        static_cast<std::uint64_t>(call.kind) |
+        static_cast<std::uint64_t>(call.flags & (trace::kCallNonblocking | trace::kCallPersistent)) << 8 |
+        (root ? static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.peer + 1)) << 32 : 0);
     const std::uint64_t signature = trace::signature(shape, call.agreed_count, call.agreed_type,
                                                      call.redop != nullptr ? call.redop->hash : 0);
     seq = static_cast<std::uint32_t>(comm.calls);
@@ -143,7 +149,7 @@ inline void CallScope::enter(const Call& call) noexcept {
     auto* extension = reinterpret_cast<trace::NameRecord*>(record + i);
     std::atomic_ref(extension->commit).store(thread.commit, std::memory_order_release);
   }
-  thread.last_poll = nullptr;
+  if (!call.is_poll) thread.polls = 0;
   record->enter_ticks = enter_ticks_;
   record->return_ticks = 0;
   record->count = call.count;

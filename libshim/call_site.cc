@@ -38,7 +38,8 @@ Module* find_module(std::uint64_t address) noexcept {
   return nullptr;
 }
 
-// Build id of an ELF file, read from the file and not from memory, which may be unmapped at any time. Returns its length.
+// Build id of an ELF file, read from the file and not from memory, which may be unmapped at any time. Returns
+// its length.
 std::uint32_t read_build_id(const char* path, unsigned char (&id)[64]) noexcept {
 #if __SIZEOF_POINTER__ == 8
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -46,7 +47,8 @@ std::uint32_t read_build_id(const char* path, unsigned char (&id)[64]) noexcept 
   std::uint32_t length = 0;
   Elf64_Ehdr head{};
   const bool is_elf = pread(file, &head, sizeof head, 0) == sizeof head &&
-                      std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_phentsize == sizeof(Elf64_Phdr);
+                      std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+                      head.e_phentsize == sizeof(Elf64_Phdr);
   for (unsigned i = 0; is_elf && length == 0 && i < head.e_phnum && i < 64; ++i) {
     Elf64_Phdr segment{};
     const off_t at = static_cast<off_t>(head.e_phoff + i * sizeof segment);
@@ -86,8 +88,9 @@ Module* add_module(std::uint64_t begin, std::uint64_t end, std::uint64_t offset,
   unsigned char build_id[64];
   const std::uint32_t id_bytes = read_build_id(path, build_id);
   const std::size_t path_bytes = std::strlen(path) + 1;
-  auto* record = static_cast<trace::ModuleRecord*>(reserve_side(
-      trace::SideKind::kModule, static_cast<std::uint32_t>(sizeof(trace::ModuleRecord) + id_bytes + path_bytes)));
+  auto* record = static_cast<trace::ModuleRecord*>(
+      reserve_side(trace::SideKind::kModule,
+                   static_cast<std::uint32_t>(sizeof(trace::ModuleRecord) + id_bytes + path_bytes)));
   if (record == nullptr) return nullptr;
   Module& module = g_modules[g_module_count++];
   module = Module{begin, end, offset, g_module_count};
@@ -106,9 +109,12 @@ Module* add_module(std::uint64_t begin, std::uint64_t end, std::uint64_t offset,
 std::uint64_t read_hex(const char*& at) noexcept {
   std::uint64_t value = 0;
   for (;; ++at) {
-    if (*at >= '0' && *at <= '9') value = value * 16 + static_cast<std::uint64_t>(*at - '0');
-    else if (*at >= 'a' && *at <= 'f') value = value * 16 + static_cast<std::uint64_t>(*at - 'a' + 10);
-    else return value;
+    if (*at >= '0' && *at <= '9')
+      value = value * 16 + static_cast<std::uint64_t>(*at - '0');
+    else if (*at >= 'a' && *at <= 'f')
+      value = value * 16 + static_cast<std::uint64_t>(*at - 'a' + 10);
+    else
+      return value;
   }
 }
 
@@ -125,7 +131,8 @@ Module* match_line(const char* line, std::uint64_t address) noexcept {
   return path != nullptr ? add_module(begin, end, offset, path) : nullptr;
 }
 
-// /proc/self/maps instead of dl_iterate_phdr: that takes the loader's lock, which another thread of the host may hold.
+// /proc/self/maps instead of dl_iterate_phdr: that takes the loader's lock, which another thread of the host
+// may hold.
 Module* load_module(std::uint64_t address) noexcept {
   const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (file < 0) return nullptr;
@@ -165,8 +172,8 @@ std::uint32_t add_site(std::uint64_t address) noexcept {
 
   Module* module = find_module(address - 1);
   if (module == nullptr) module = load_module(address - 1);
-  auto* record =
-      static_cast<trace::CallSiteRecord*>(reserve_side(trace::SideKind::kCallSite, sizeof(trace::CallSiteRecord)));
+  auto* record = static_cast<trace::CallSiteRecord*>(
+      reserve_side(trace::SideKind::kCallSite, sizeof(trace::CallSiteRecord)));
   if (record != nullptr) {
     site->id = g_next_site++;
     record->site = site->id;

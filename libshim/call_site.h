@@ -1,4 +1,5 @@
-// Return address of a call -> small id. Names and lines are found offline; the trace keeps the map of executable files.
+// Return address of a call -> small id. Names and lines are found offline; the trace keeps the map of
+// executable files.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,8 @@ struct Site {
 inline constexpr std::uint32_t kSiteSlots = 16384;
 extern constinit Site g_sites[kSiteSlots];
 
-/// Id for an address seen for the first time: writes its side records, reads /proc/self/maps for a new file. Cold.
+/// Id for an address seen for the first time: writes its side records, reads /proc/self/maps for a new file.
+/// Cold.
 std::uint32_t add_site(std::uint64_t address) noexcept;
 
 /// 0 = the table is full. A few ns for a known address.

@@ -30,7 +30,8 @@ std::uint32_t next_creation(std::uint64_t hash) noexcept {
     if (list.hash == 0) list.hash = hash;
     if (list.hash == hash) return list.creations++;
   }
-  return 0xFFFF'FFFF;  // more lists than anyone has: equal on all members only by luck, so no creation number at all
+  return 0xFFFF'FFFF;  // more lists than anyone has: equal on all members only by luck, so no creation number
+                       // at all
 }
 
 std::uint64_t hash_members(const std::int32_t* members, std::int32_t count) noexcept {
@@ -62,7 +63,8 @@ std::uint32_t count_ranges(const std::int32_t* members, std::int32_t count) noex
   return ranges;
 }
 
-trace::RankRange* write_ranges(trace::RankRange* to, const std::int32_t* members, std::int32_t count) noexcept {
+trace::RankRange* write_ranges(trace::RankRange* to, const std::int32_t* members,
+                               std::int32_t count) noexcept {
   for (std::int32_t at = 0; at < count;) *to++ = next_range(members, count, at);
   return to;
 }
@@ -82,8 +84,8 @@ trace::CommEntry* take_entry(std::uint32_t id) noexcept {
 }
 
 // The side record, with `members` or the ranges of `same` copied.
-trace::CommRecord* write_record(const NewComm& made, std::uint32_t id, std::uint64_t identity, std::uint32_t creation,
-                                std::uint8_t flags) noexcept {
+trace::CommRecord* write_record(const NewComm& made, std::uint32_t id, std::uint64_t identity,
+                                std::uint32_t creation, std::uint8_t flags) noexcept {
   const trace::CommRecord* same = made.same_members != nullptr ? made.same_members->record : nullptr;
   std::uint32_t ranges = 0;
   std::uint32_t remote_ranges = 0;
@@ -99,8 +101,8 @@ trace::CommRecord* write_record(const NewComm& made, std::uint32_t id, std::uint
     flags |= trace::kCommMembersCut;
   }
   const std::size_t name_bytes = std::strlen(made.name) + 1;
-  const std::size_t bytes =
-      sizeof(trace::CommRecord) + (std::size_t{ranges} + remote_ranges) * sizeof(trace::RankRange) + name_bytes;
+  const std::size_t bytes = sizeof(trace::CommRecord) +
+                            (std::size_t{ranges} + remote_ranges) * sizeof(trace::RankRange) + name_bytes;
   auto* record = static_cast<trace::CommRecord*>(
       reserve_side(trace::SideKind::kCommunicator, static_cast<std::uint32_t>(bytes)));
   if (record == nullptr) return nullptr;
@@ -145,7 +147,8 @@ Comm* free_slot(std::uint64_t handle) noexcept {
 }
 
 void write_end(const Comm& comm) noexcept {
-  auto* record = static_cast<trace::CommEndRecord*>(reserve_side(trace::SideKind::kCommEnd, sizeof(trace::CommEndRecord)));
+  auto* record = static_cast<trace::CommEndRecord*>(
+      reserve_side(trace::SideKind::kCommEnd, sizeof(trace::CommEndRecord)));
   if (record == nullptr) return;
   record->comm = comm.id;
   record->flags = comm.entry != nullptr ? comm.entry->flags : 0;
@@ -175,7 +178,8 @@ std::uint32_t add_comm(const NewComm& made) noexcept {
     }
   } else if (made.same_members != nullptr) {
     hash = made.same_members->members_hash;
-    flags |= made.same_members->flags & (trace::kCommInter | trace::kCommForeignMembers | trace::kCommMembersCut);
+    flags |=
+        made.same_members->flags & (trace::kCommInter | trace::kCommForeignMembers | trace::kCommMembersCut);
   }
   const std::uint32_t creation = hash != 0 ? next_creation(hash) : 0;
   const std::uint64_t identity = hash != 0 ? trace::mix(hash, std::uint64_t{creation} + 1) : 0;

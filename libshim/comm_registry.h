@@ -1,4 +1,5 @@
-// Communicator handle -> what the recorder knows of it: identity, place in it, position, fingerprint. Fixed size, no allocation.
+// Communicator handle -> what the recorder knows of it: identity, place in it, position, fingerprint. Fixed
+// size, no allocation.
 #pragma once
 
 #include <atomic>
@@ -10,17 +11,17 @@
 namespace lockstep::shim {
 
 struct Comm {
-  std::atomic<std::uint64_t> handle{0};   ///< 0 = never used, kGone = free again
-  std::uint32_t id = 0;                   ///< in the trace; 0 = its side record found no room
-  std::atomic<std::uint32_t> inside{0};   ///< thread that is in a collective on it
+  std::atomic<std::uint64_t> handle{0};  ///< 0 = never used, kGone = free again
+  std::uint32_t id = 0;                  ///< in the trace; 0 = its side record found no room
+  std::atomic<std::uint32_t> inside{0};  ///< thread that is in a collective on it
   std::uint64_t calls = 0;
   std::uint64_t fingerprint = 0;
-  trace::CommEntry* entry = nullptr;      ///< null = table full
+  trace::CommEntry* entry = nullptr;  ///< null = table full
   std::uint64_t members_hash = 0;
   const trace::CommRecord* record = nullptr;  ///< in the side area
   std::int32_t rank = 0;
   std::int32_t nranks = 0;
-  std::uint8_t flags = 0;                 ///< trace::CommFlags
+  std::uint8_t flags = 0;  ///< trace::CommFlags
 };
 
 /// A new communicator as a backend describes it.
@@ -75,7 +76,8 @@ inline void publish_fingerprint(Comm& comm) noexcept {
   std::atomic_ref(now.calls).store(calls, std::memory_order_release);
   if (__builtin_expect((calls & ((1U << trace::kFirstLevel) - 1)) != 0, 1)) return;
   const auto zeros = static_cast<std::uint32_t>(__builtin_ctzll(calls));
-  const std::uint32_t top = zeros - trace::kFirstLevel < trace::kLevels ? zeros - trace::kFirstLevel : trace::kLevels - 1;
+  const std::uint32_t top =
+      zeros - trace::kFirstLevel < trace::kLevels ? zeros - trace::kFirstLevel : trace::kLevels - 1;
   for (std::uint32_t level = 0; level <= top; ++level) {
     trace::Checkpoint& point = entry->latest[level][(calls >> (trace::kFirstLevel + level)) & 1];
     std::atomic_ref(point.calls).store(0, std::memory_order_relaxed);

@@ -34,9 +34,9 @@ std::int32_t first_number(std::initializer_list<const char*> names, std::int32_t
   return fallback;
 }
 
-// Which launch this process belongs to, in words that every process of it has: most specific first. A scheduler's job id
-// alone would mix the launches of one job, hence the step; a PMIx name space alone may come back after a restart of the
-// host's process numbers, hence the address of the launcher.
+// Which launch this process belongs to, in words that every process of it has: most specific first. A
+// scheduler's job id alone would mix the launches of one job, hence the step; a PMIx name space alone may
+// come back after a restart of the host's process numbers, hence the address of the launcher.
 void read_run(Config& config) noexcept {
   Text run(config.run);
   if (const char* given = variable("LOCKSTEP_RUN")) {
@@ -56,7 +56,8 @@ void read_run(Config& config) noexcept {
     if (const char* uri = variable("OMPI_MCA_orte_hnp_uri")) {
       run.add("-").add_hex(trace::text_hash(uri, std::strlen(uri)) & 0xFFFF'FFFFU);
     }
-  } else if (const char* job = variable("SLURM_JOB_ID"); job != nullptr && variable("SLURM_PROCID") != nullptr) {
+  } else if (const char* job = variable("SLURM_JOB_ID");
+             job != nullptr && variable("SLURM_PROCID") != nullptr) {
     copy(config.launcher, "slurm");
     run.add("slurm-").add_name(job);
     if (const char* step = variable("SLURM_STEP_ID")) run.add(".").add_name(step);
@@ -98,10 +99,23 @@ std::uint64_t parse_size(const char* text, std::uint64_t fallback) noexcept {
   }
   if (digits == 0) return fallback;
   switch (*text) {
-    case 'k': case 'K': value <<= 10; ++text; break;
-    case 'm': case 'M': value <<= 20; ++text; break;
-    case 'g': case 'G': value <<= 30; ++text; break;
-    default: break;
+    case 'k':
+    case 'K':
+      value <<= 10;
+      ++text;
+      break;
+    case 'm':
+    case 'M':
+      value <<= 20;
+      ++text;
+      break;
+    case 'g':
+    case 'G':
+      value <<= 30;
+      ++text;
+      break;
+    default:
+      break;
   }
   if (*text == 'i') ++text;
   if (*text == 'B' || *text == 'b') ++text;

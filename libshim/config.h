@@ -13,12 +13,13 @@ struct Config {
   std::uint64_t ring_bytes = 0;
   std::uint32_t file_mode = 0;
   bool local_dir_given = false;
-  char directory[kMaxPath] = {};  ///< LOCKSTEP_DIR; relative to the working directory at the first recorded call
+  char directory[kMaxPath] =
+      {};  ///< LOCKSTEP_DIR; relative to the working directory at the first recorded call
   char local_directory[kMaxPath] = {};  ///< where a ring goes whose directory is on a network file system
-  char run[256] = {};             ///< run identity with the attempt, from the launcher; empty = not known yet
+  char run[256] = {};  ///< run identity with the attempt, from the launcher; empty = not known yet
   char launcher[32] = {};
   std::int32_t attempt = 0;
-  std::int32_t rank = -1;         ///< as the launcher says; -1 = it does not
+  std::int32_t rank = -1;  ///< as the launcher says; -1 = it does not
   std::int32_t ranks = 0;
   std::int32_t local_rank = -1;
 };

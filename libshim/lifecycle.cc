@@ -1,4 +1,5 @@
-// Life of the recorder in the host: loaded, started at the first recorded call, ended with the process, begun anew in a fork.
+// Life of the recorder in the host: loaded, started at the first recorded call, ended with the process, begun
+// anew in a fork.
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,8 +13,13 @@
 #include "name_registry.h"
 #include "original.h"
 #include "recorder.h"
+#include "text.h"
 #include "trace_writer.h"
 #include "vector_registry.h"
+
+// What pthread_atfork calls; that one is in libpthread on older systems.
+extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*) noexcept;
+extern "C" void* __dso_handle;
 
 namespace lockstep::shim {
 
@@ -34,16 +40,17 @@ void end_of_process(int status, void*) {
   header->end = trace::ProcessEnd::kExited;
 }
 
-// A page that every kind of fork hands to the child as zeros: the child then finds kPhaseNew, without a handler of ours in
-// its way. Before Linux 4.14 there is no such page; there the recorder stays off.
+void after_fork_in_child() { g_recorder.phase->store(kPhaseNew, std::memory_order_relaxed); }
+
+// A page that every kind of fork hands to the child as zeros: the child then finds kPhaseNew, without a
+// handler of ours in its way. Where there is no such page (before Linux 4.14, some sandboxes) a handler does
+// the same for fork(3).
 std::atomic<std::uint32_t>* make_phase() noexcept {
   const auto page = static_cast<std::size_t>(getpagesize());
   void* place = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (place == MAP_FAILED) return nullptr;
-  if (madvise(place, page, MADV_WIPEONFORK) != 0) {
-    munmap(place, page);
-    return nullptr;
-  }
+  if (madvise(place, page, MADV_WIPEONFORK) != 0)
+    __register_atfork(nullptr, nullptr, after_fork_in_child, __dso_handle);
   return static_cast<std::atomic<std::uint32_t>*>(place);
 }
 
@@ -84,7 +91,8 @@ bool start_recorder() noexcept {
   }
   if (problem != nullptr) {
     recorder.phase->store(kPhaseOff, std::memory_order_release);
-    say_recording_is_off(problem, recorder.place.file[0] != '\0' ? recorder.place.file : recorder.config.directory);
+    say_recording_is_off(problem,
+                         recorder.place.file[0] != '\0' ? recorder.place.file : recorder.config.directory);
     return false;
   }
   reset_blocks();
@@ -92,19 +100,12 @@ bool start_recorder() noexcept {
   if (!write_pointer(recorder.config, recorder.place)) {
     write_text(trace::SideKind::kNote, 0, "the pointer file could not be written");
   }
+  // A forked child belongs to the run of its parent.
+  Text(recorder.config.run).add(recorder.place.run);
   recorder.epoch += 1;
   if (forked && recorder.on_new_file != nullptr) recorder.on_new_file();
   recorder.phase->store(kPhaseOn, std::memory_order_release);
   return true;
-}
-
-void stop_recorder(const char* reason) noexcept {
-  const ErrnoKeeper keep;
-  if (!recorder_is_on()) return;
-  mark_state(trace::kStateStopped);
-  write_text(trace::SideKind::kNote, 0, reason);
-  g_recorder.phase->store(kPhaseOff, std::memory_order_release);
-  say_recording_is_off(reason, nullptr);
 }
 
 }  // namespace lockstep::shim

@@ -1,4 +1,5 @@
-// Datatype and operator handles -> what they mean: the id of a unit in the trace, its hash across ranks, how many units.
+// Datatype and operator handles -> what they mean: the id of a unit in the trace, its hash across ranks, how
+// many units.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@ namespace lockstep::shim {
 
 /// One datatype: `units` times a unit that has an id and a hash. An operator: id and hash.
 struct Meaning {
-  std::uint64_t hash = 0;   ///< 0 = not known
+  std::uint64_t hash = 0;  ///< 0 = not known
   std::uint64_t units = 0;
   std::uint32_t unit_bytes = 0;
   std::uint16_t id = 0;

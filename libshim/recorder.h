@@ -1,4 +1,5 @@
-// The recorder of this process: on or off, its file, and what every thread keeps of it. One instance, static storage, no constructor.
+// The recorder of this process: on or off, its file, and what every thread keeps of it. One instance, static
+// storage, no constructor.
 #pragma once
 
 #include <atomic>
@@ -11,46 +12,49 @@
 namespace lockstep::shim {
 
 enum Phase : std::uint32_t {
-  kPhaseNew = 0,       ///< nothing recorded yet; also what a forked child finds
+  kPhaseNew = 0,  ///< nothing recorded yet; also what a forked child finds
   kPhaseStarting = 1,
   kPhaseOn = 2,
-  kPhaseOff = 3,       ///< LOCKSTEP=0, a fault of ours, or the process is ending
+  kPhaseOff = 3,  ///< there can be no trace; one line on stderr said why
 };
 
 struct Recorder {
   /// In a page that a fork wipes to 0 = kPhaseNew (MADV_WIPEONFORK), however the fork was made.
   std::atomic<std::uint32_t>* phase = nullptr;
-  std::uint32_t epoch = 0;       ///< counts files of this memory image: 1, in a forked child 2
+  std::uint32_t epoch = 0;  ///< counts files of this memory image: 1, in a forked child 2
   TraceMap map;
   Config config;
   TracePlace place;
-  Anchor loaded;                 ///< when the library came in
+  Anchor loaded;  ///< when the library came in
   std::atomic<std::uint32_t> threads{0};
   void (*on_new_file)() = nullptr;  ///< what a backend must write into the file of a forked child
 };
 extern constinit Recorder g_recorder;
 
+/// A poll that found nothing, which an equal one may be folded into.
+struct Poll {
+  trace::CallRecord* record;
+  std::uint64_t key;
+};
+
 /// What one thread keeps. Trivial and initial-exec: anything else could allocate, or take the loader's lock.
 struct ThreadState {
-  const void* frame;             ///< frame of the outermost recorded call that is running; null = none
-  std::byte* next;               ///< next record of the thread's block
+  const void* frame;  ///< frame of the outermost recorded call that is running; null = none
+  std::byte* next;    ///< next record of the thread's block
   std::byte* end;
-  std::uint32_t commit;          ///< of that block
-  std::uint32_t epoch;           ///< of Recorder; another one = everything here belongs to the parent of a fork
-  std::uint32_t thread;          ///< kernel's id
+  std::uint32_t commit;  ///< of that block
+  std::uint32_t epoch;   ///< of Recorder; another one = everything here belongs to the parent of a fork
+  std::uint32_t thread;  ///< kernel's id
   std::uint32_t index;
-  std::uint32_t slot;            ///< of the block
-  const void* foreign_site;      ///< call site that a Fortran entry saw, for the C entry behind it
-  trace::CallRecord* last_poll;  ///< record that an equal poll may be folded into
-  std::uint64_t last_poll_key;
+  std::uint32_t slot;        ///< of the block
+  const void* foreign_site;  ///< call site that a Fortran entry saw, for the C entry behind it
+  std::uint32_t polls;       ///< used of `poll`; loops ask about a few things in turn
+  Poll poll[4];
 };
 extern constinit thread_local ThreadState t_thread __attribute__((tls_model("initial-exec")));
 
 /// Makes the file at the first recorded call. True if recording is on now. Keeps errno. Cold.
 bool start_recorder() noexcept;
-
-/// After a fault of ours: no record is written any more, one line says why. Keeps errno.
-void stop_recorder(const char* reason) noexcept;
 
 inline bool recorder_is_on() noexcept {
   const auto* phase = g_recorder.phase;

@@ -15,8 +15,8 @@
 namespace lockstep::shim {
 namespace {
 
-// File systems whose pages other hosts can take away, or whose mapped writes are slow or fail late: f_type values of
-// statfs(2), linux/magic.h and the file systems' own sources.
+// File systems whose pages other hosts can take away, or whose mapped writes are slow or fail late: f_type
+// values of statfs(2), linux/magic.h and the file systems' own sources.
 bool is_network_file_system(const char* path) noexcept {
   struct statfs info {};
   if (statfs(path, &info) != 0) return false;
@@ -45,7 +45,8 @@ bool is_network_file_system(const char* path) noexcept {
 
 // Who may read the files may also list their directories.
 mode_t directory_mode(const Config& config) noexcept {
-  return 0700U | ((config.file_mode & 0040U) != 0 ? 0050U : 0U) | ((config.file_mode & 0004U) != 0 ? 0005U : 0U);
+  return 0700U | ((config.file_mode & 0040U) != 0 ? 0050U : 0U) |
+         ((config.file_mode & 0004U) != 0 ? 0005U : 0U);
 }
 
 // Makes every missing part of `path`.
@@ -90,7 +91,8 @@ bool hydra_run(Text& run) noexcept {
   return false;
 }
 
-// Nothing better: siblings of one launcher on one host share their parent and the time it started.
+// A launcher that gives ranks and no id: its processes on one host share their parent and the time it
+// started.
 void local_run(Text& run, const char* host) noexcept {
   char path[64];
   Text(path).add("/proc/").add_number(getppid()).add("/stat");
@@ -110,8 +112,8 @@ void local_run(Text& run, const char* host) noexcept {
 // In a directory that everybody may write to: ours, and not a link that somebody else put there.
 bool is_own_directory(const char* path) noexcept {
   struct statx info {};
-  return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_UID, &info) == 0 && S_ISDIR(info.stx_mode) &&
-         info.stx_uid == getuid();
+  return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_UID, &info) == 0 &&
+         S_ISDIR(info.stx_mode) && info.stx_uid == getuid();
 }
 
 // A directory for this run on a disk of this host.
@@ -120,7 +122,8 @@ bool make_local_directory(const Config& config, const char* run, char (&director
     Text path(directory);
     path.add(base).add("/lockstep-").add_number(static_cast<std::int64_t>(getuid()));
     if (directory[0] != '/' || path.cut() || !make_directories(directory, directory_mode(config))) continue;
-    if (!is_own_directory(directory) || (!config.local_dir_given && is_network_file_system(directory))) continue;
+    if (!is_own_directory(directory) || (!config.local_dir_given && is_network_file_system(directory)))
+      continue;
     path.add("/").add(run);
     if (!path.cut() && make_directories(directory, directory_mode(config))) return true;
   }
@@ -142,8 +145,18 @@ const char* find_trace_place(const Config& config, std::uint64_t start_unix_ns, 
   Text run(place.run);
   if (config.run[0] != '\0') {
     run.add(config.run);
+    if (config.launcher[0] != '\0') Text(place.launcher).add(config.launcher);
   } else {
-    if (!hydra_run(run)) local_run(run, place.host);
+    Text launcher(place.launcher);
+    if (config.rank < 0) {  // on its own: a run of one
+      launcher.add("single");
+      run.add("single-").add(place.host).add("-").add_number(getpid()).add("-").add_hex(start_unix_ns);
+    } else if (hydra_run(run)) {
+      launcher.add("hydra");
+    } else {
+      launcher.add("local");
+      local_run(run, place.host);
+    }
     run.add(".r").add_number(config.attempt);
   }
 
@@ -174,7 +187,8 @@ const char* find_trace_place(const Config& config, std::uint64_t start_unix_ns, 
 
 bool write_pointer(const Config& config, const TracePlace& place) noexcept {
   if (place.pointer[0] == '\0') return true;
-  const int file = open(place.pointer, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, config.file_mode);
+  const int file =
+      open(place.pointer, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, config.file_mode);
   if (file < 0) return false;
   char content[kMaxPath + 256];
   Text text(content);

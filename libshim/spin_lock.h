@@ -1,4 +1,5 @@
-// A lock for the paths that make something (communicator, datatype, call site), never for a call that is recorded.
+// A lock for the paths that make something (communicator, datatype, call site), never for a call that is
+// recorded.
 #pragma once
 
 #include <atomic>

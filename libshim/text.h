@@ -22,15 +22,16 @@ class Text {
   }
   Text& add_number(std::int64_t value) noexcept {
     if (value < 0) put('-');
-    return add_unsigned(value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value), 10);
+    return add_unsigned(value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value),
+                        10);
   }
   Text& add_hex(std::uint64_t value) noexcept { return add_unsigned(value, 16); }
   /// For file names: anything but letters, digits, '.', '_' and '-' becomes '_'.
   Text& add_name(const char* text) noexcept {
     for (; *text != '\0'; ++text) {
       const char c = *text;
-      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                         c == '_' || c == '-';
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                         c == '.' || c == '_' || c == '-';
       put(plain ? c : '_');
     }
     return *this;

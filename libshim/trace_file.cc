@@ -44,8 +44,8 @@ constexpr Layout layout_for(std::uint64_t ring_bytes) {
   return layout;
 }
 
-// What the file may take: 5 % of the free space, and what the process itself may write. Past RLIMIT_FSIZE the kernel would
-// send SIGXFSZ to the host.
+// What the file may take: 5 % of the free space, and what the process itself may write. Past RLIMIT_FSIZE the
+// kernel would send SIGXFSZ to the host.
 std::uint64_t allowed_bytes(int file) noexcept {
   std::uint64_t allowed = ~std::uint64_t{0};
   struct statfs space {};
@@ -59,8 +59,9 @@ std::uint64_t allowed_bytes(int file) noexcept {
   return allowed;
 }
 
-// Blocks on the disk for every byte: a hole in a mapped file is SIGBUS in the host when the disk is full. fallocate(2) itself,
-// for glibc's posix_fallocate falls back to reading and writing bytes of a file that others may map.
+// Blocks on the disk for every byte: a hole in a mapped file is SIGBUS in the host when the disk is full.
+// fallocate(2) itself, for glibc's posix_fallocate falls back to reading and writing bytes of a file that
+// others may map.
 bool reserve(int file, std::uint64_t bytes) noexcept {
   if (fallocate(file, 0, 0, static_cast<off_t>(bytes)) == 0) return true;
   if (errno != EOPNOTSUPP && errno != ENOSYS) return false;
@@ -75,8 +76,8 @@ bool reserve(int file, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// The first write to a page costs a fault, on some hypervisors ten times that even after MADV_POPULATE_WRITE: pay here, not
-// in the call path.
+// The first write to a page costs a fault, on some hypervisors ten times that even after MADV_POPULATE_WRITE:
+// pay here, not in the call path.
 void touch_pages(std::byte* base, std::uint64_t bytes) noexcept {
   const std::uint64_t until = unix_ns() + kTouchBudgetNs;
   for (std::uint64_t at = 0; at < bytes; at += kPage) {
@@ -89,8 +90,8 @@ void touch_pages(std::byte* base, std::uint64_t bytes) noexcept {
 
 const char* create_trace_file(const Config& config, const TracePlace& place, const Anchor& started,
                               std::uint32_t initial_state, TraceMap& map) noexcept {
-  const int file =
-      open(place.file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, static_cast<mode_t>(config.file_mode));
+  const int file = open(place.file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                        static_cast<mode_t>(config.file_mode));
   if (file < 0) return errno == EEXIST ? "the trace file exists already" : "cannot make the trace file";
   const auto give_up = [&](const char* reason) noexcept {
     close(file);
@@ -118,7 +119,8 @@ const char* create_trace_file(const Config& config, const TracePlace& place, con
   if (mapped == MAP_FAILED) return give_up("cannot map the trace file");
   close(file);
   madvise(mapped, layout.file_bytes, MADV_HUGEPAGE);
-  madvise(mapped, layout.file_bytes, MADV_DONTDUMP);  // the trace is on disk; core files stay as large as they were
+  madvise(mapped, layout.file_bytes,
+          MADV_DONTDUMP);  // the trace is on disk; core files stay as large as they were
 
   map.base = static_cast<std::byte*>(mapped);
   map.bytes = layout.file_bytes;

@@ -1,4 +1,5 @@
-// Makes the trace file and maps it: sizes, limits, reserved blocks, first touch. Afterwards nothing here runs any more.
+// Makes the trace file and maps it: sizes, limits, reserved blocks, first touch. Afterwards nothing here runs
+// any more.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,9 @@ struct TraceMap {
   std::uint32_t block_count = 0;
 };
 
-/// Makes `place.file` of at most `config.ring_bytes` of ring (less where the limits say so), fills the header and maps it.
-/// Null, or why there is no trace; then nothing is left behind. `started` is when the recorder was loaded.
+/// Makes `place.file` of at most `config.ring_bytes` of ring (less where the limits say so), fills the header
+/// and maps it. Null, or why there is no trace; then nothing is left behind. `started` is when the recorder
+/// was loaded.
 const char* create_trace_file(const Config& config, const TracePlace& place, const Anchor& started,
                               std::uint32_t initial_state, TraceMap& map) noexcept;
 

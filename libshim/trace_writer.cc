@@ -33,9 +33,17 @@ bool take_slot(std::uint32_t slot, std::uint32_t thread) noexcept {
 }
 
 void register_thread(ThreadState& thread) noexcept {
-  thread = ThreadState{.frame = thread.frame, .next = nullptr, .end = nullptr, .commit = 0, .epoch = g_recorder.epoch,
-                       .thread = 0, .index = 0, .slot = ~std::uint32_t{0}, .foreign_site = thread.foreign_site,
-                       .last_poll = nullptr, .last_poll_key = 0};
+  thread = ThreadState{.frame = thread.frame,
+                       .next = nullptr,
+                       .end = nullptr,
+                       .commit = 0,
+                       .epoch = g_recorder.epoch,
+                       .thread = 0,
+                       .index = 0,
+                       .slot = ~std::uint32_t{0},
+                       .foreign_site = thread.foreign_site,
+                       .polls = 0,
+                       .poll = {}};
   const ErrnoKeeper keep;
   thread.thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
   thread.index = g_recorder.threads.fetch_add(1, std::memory_order_relaxed);
@@ -48,7 +56,8 @@ bool open_block(ThreadState& thread) noexcept {
   if (thread.epoch != g_recorder.epoch) register_thread(thread);
   const std::uint32_t slots = map.block_count < kMaxSlots ? map.block_count : kMaxSlots;
 
-  // A position is drawn first and becomes the block's number once a slot is ours, so numbers follow the order of opening.
+  // A position is drawn first and becomes the block's number once a slot is ours, so numbers follow the order
+  // of opening.
   static std::atomic<std::uint64_t> next_slot{0};
   std::uint32_t slot = 0;
   bool taken = false;
@@ -61,11 +70,13 @@ bool open_block(ThreadState& thread) noexcept {
     return false;
   }
   const std::uint32_t old_slot = thread.slot;
-  const std::uint64_t number = std::atomic_ref(map.header->blocks_opened).fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint64_t number =
+      std::atomic_ref(map.header->blocks_opened).fetch_add(1, std::memory_order_relaxed) + 1;
 
   std::byte* block = map.ring + std::uint64_t{slot} * kBlockBytes;
   auto* head = reinterpret_cast<trace::BlockRecord*>(block);
-  // From here the old content counts no more; its records carry the old number and so do not pass for new ones.
+  // From here the old content counts no more; its records carry the old number and so do not pass for new
+  // ones.
   std::atomic_ref(head->commit).store(0, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_release);
@@ -82,7 +93,7 @@ bool open_block(ThreadState& thread) noexcept {
   thread.commit = static_cast<std::uint32_t>(number);
   thread.next = block + kRecordBytes;
   thread.end = block + kBlockBytes;
-  thread.last_poll = nullptr;
+  thread.polls = 0;
   if (old_slot != ~std::uint32_t{0}) g_owner[old_slot].store(0, std::memory_order_release);
   return true;
 }
@@ -123,8 +134,8 @@ void commit_side(void* record) noexcept {
 void write_text(trace::SideKind kind, std::uint32_t subject, const char* text) noexcept {
   std::size_t length = std::strlen(text);
   if (length > 1024) length = 1024;
-  auto* record =
-      static_cast<trace::TextRecord*>(reserve_side(kind, static_cast<std::uint32_t>(sizeof(trace::TextRecord) + length + 1)));
+  auto* record = static_cast<trace::TextRecord*>(
+      reserve_side(kind, static_cast<std::uint32_t>(sizeof(trace::TextRecord) + length + 1)));
   if (record == nullptr) return;
   record->subject = subject;
   record->ticks = ticks();
@@ -137,8 +148,8 @@ void write_text(trace::SideKind kind, std::uint32_t subject, const char* text) n
 void write_process() noexcept {
   const Recorder& recorder = g_recorder;
   const TracePlace& place = recorder.place;
-  const char* const texts[] = {place.host, place.program, place.run, recorder.config.launcher, LOCKSTEP_VERSION,
-                               place.directory};
+  const char* const texts[] = {place.host,     place.program,    place.run,
+                               place.launcher, LOCKSTEP_VERSION, place.directory};
   std::size_t bytes = sizeof(trace::ProcessRecord);
   for (const char* text : texts) bytes += std::strlen(text) + 1;
   auto* record = static_cast<trace::ProcessRecord*>(

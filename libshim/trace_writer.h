@@ -1,4 +1,5 @@
-// Puts records into the mapped file: blocks of the ring, one owner thread each, and the append-only side area.
+// Puts records into the mapped file: blocks of the ring, one owner thread each, and the append-only side
+// area.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +8,15 @@
 
 namespace lockstep::shim {
 
-/// One 8-byte store that publishes what was written before it; the place holds two or more fields of a record.
+/// One 8-byte store that publishes what was written before it; the place holds two or more fields of a
+/// record.
 inline void publish_word(void* place, std::uint64_t word) noexcept {
   using Word [[gnu::may_alias]] = std::uint64_t;
   __atomic_store_n(static_cast<Word*>(place), word, __ATOMIC_RELEASE);
 }
 
-/// Opens a new block for this thread and gives its old one back. False if every block is owned: the record is dropped. Cold.
+/// Opens a new block for this thread and gives its old one back. False if every block is owned: the record is
+/// dropped. Cold.
 bool open_block(ThreadState& thread) noexcept;
 
 /// Room for `records` consecutive records in one block of this thread; null = dropped and counted.
@@ -30,7 +33,8 @@ inline std::byte* reserve_records(ThreadState& thread, std::uint32_t records) no
 /// Forgets what all threads owned; for a new file.
 void reset_blocks() noexcept;
 
-/// Room for a side record of `bytes` (with its header), marked pending; null when the area is full. Any thread.
+/// Room for a side record of `bytes` (with its header), marked pending; null when the area is full. Any
+/// thread.
 void* reserve_side(trace::SideKind kind, std::uint32_t bytes) noexcept;
 /// Publishes what `reserve_side` gave.
 void commit_side(void* record) noexcept;

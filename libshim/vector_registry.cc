@@ -25,10 +25,12 @@ std::uint32_t find_vector(std::uint64_t hash) noexcept {
 
 std::uint64_t* begin_vector(std::uint64_t hash, std::uint32_t values, std::uint32_t& id) noexcept {
   Slot& slot = g_slots[hash % kSlots];
-  if (hash == 0 || slot.hash.load(std::memory_order_relaxed) != 0) return nullptr;  // the place is another one's
+  if (hash == 0 || slot.hash.load(std::memory_order_relaxed) != 0)
+    return nullptr;  // the place is another one's
   // Vectors must not push out what every call needs: half of the area at most, and no giants.
   const std::uint64_t bytes = sizeof(trace::VectorRecord) + std::uint64_t{values} * 8;
-  const std::uint64_t used = std::atomic_ref(g_recorder.map.header->side_used).load(std::memory_order_relaxed);
+  const std::uint64_t used =
+      std::atomic_ref(g_recorder.map.header->side_used).load(std::memory_order_relaxed);
   if (bytes > g_recorder.map.side_bytes / 8 || used + bytes > g_recorder.map.side_bytes / 2) return nullptr;
   auto* record = static_cast<trace::VectorRecord*>(
       reserve_side(trace::SideKind::kVector, static_cast<std::uint32_t>(bytes)));
@@ -42,7 +44,9 @@ std::uint64_t* begin_vector(std::uint64_t hash, std::uint32_t values, std::uint3
   return reinterpret_cast<std::uint64_t*>(record + 1);
 }
 
-void end_vector(std::uint64_t* values) noexcept { commit_side(reinterpret_cast<trace::VectorRecord*>(values) - 1); }
+void end_vector(std::uint64_t* values) noexcept {
+  commit_side(reinterpret_cast<trace::VectorRecord*>(values) - 1);
+}
 
 void reset_vectors() noexcept {
   for (Slot& slot : g_slots) slot.hash.store(0, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
-// The calls around one optimizer step of a ZeRO-1 pipeline engine, over MPI: with the gradient norm reduced once per optimizer
-// group, and the layers cut so that the last stage owns nothing but the tied embedding, the job hangs. See README.md.
+// The calls around one optimizer step of a ZeRO-1 pipeline engine, over MPI: with the gradient norm reduced
+// once per optimizer group, and the layers cut so that the last stage owns nothing but the tied embedding,
+// the job hangs. See README.md.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,10 +17,10 @@ namespace zero1 {
 
 constexpr int kTimeoutStatus = 75;
 constexpr int kMicroBatches = 2;
-constexpr int kActivations = 256;       // micro-batch 2 x sequence 8 x hidden 16
-constexpr int kEmbedding = 512;         // vocabulary 32 x hidden 16
-constexpr int kDecay = 6144;            // matrices of a stage's transformer blocks
-constexpr int kNoDecay = 576;           // biases and layer norms of the same
+constexpr int kActivations = 256;  // micro-batch 2 x sequence 8 x hidden 16
+constexpr int kEmbedding = 512;    // vocabulary 32 x hidden 16
+constexpr int kDecay = 6144;       // matrices of a stage's transformer blocks
+constexpr int kNoDecay = 576;      // biases and layer norms of the same
 
 struct Options {
   int pipe = 2;
@@ -54,29 +55,32 @@ struct Engine {
   int rank_of_stage(int other) const { return other * options.data + replica; }
 };
 
-// ---- forward and backward: one message per micro-batch and direction ------------------------------------------------
+// ---- forward and backward: one message per micro-batch and direction
 
 [[gnu::noinline]] void _exec_send_activations(Engine& engine) {
-  MPI_Send(engine.activations.data(), kActivations, MPI_FLOAT, engine.rank_of_stage(engine.stage + 1), 0, MPI_COMM_WORLD);
+  MPI_Send(engine.activations.data(), kActivations, MPI_FLOAT, engine.rank_of_stage(engine.stage + 1), 0,
+           MPI_COMM_WORLD);
 }
 
 [[gnu::noinline]] void _exec_recv_activations(Engine& engine) {
-  MPI_Recv(engine.activations.data(), kActivations, MPI_FLOAT, engine.rank_of_stage(engine.stage - 1), 0, MPI_COMM_WORLD,
-           MPI_STATUS_IGNORE);
+  MPI_Recv(engine.activations.data(), kActivations, MPI_FLOAT, engine.rank_of_stage(engine.stage - 1), 0,
+           MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 [[gnu::noinline]] void _exec_send_grads(Engine& engine) {
-  MPI_Send(engine.activations.data(), kActivations, MPI_FLOAT, engine.rank_of_stage(engine.stage - 1), 1, MPI_COMM_WORLD);
+  MPI_Send(engine.activations.data(), kActivations, MPI_FLOAT, engine.rank_of_stage(engine.stage - 1), 1,
+           MPI_COMM_WORLD);
 }
 
 [[gnu::noinline]] void _exec_recv_grads(Engine& engine) {
-  MPI_Recv(engine.activations.data(), kActivations, MPI_FLOAT, engine.rank_of_stage(engine.stage + 1), 1, MPI_COMM_WORLD,
-           MPI_STATUS_IGNORE);
+  MPI_Recv(engine.activations.data(), kActivations, MPI_FLOAT, engine.rank_of_stage(engine.stage + 1), 1,
+           MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 void _exec_forward_pass(Engine& engine) {
   if (!engine.first()) _exec_recv_activations(engine);
-  for (float& value : engine.activations) value = std::tanh(value + 0.01F * static_cast<float>(engine.stage + 1));
+  for (float& value : engine.activations)
+    value = std::tanh(value + 0.01F * static_cast<float>(engine.stage + 1));
   if (engine.last()) engine.loss += engine.activations[0] * engine.activations[0];
   if (!engine.last()) _exec_send_activations(engine);
 }
@@ -91,7 +95,7 @@ void _exec_backward_pass(Engine& engine) {
   if (!engine.first()) _exec_send_grads(engine);
 }
 
-// ---- reductions of gradients ------------------------------------------------------------------------------------------
+// ---- reductions of gradients
 
 [[gnu::noinline]] void allreduce_tied_weight_gradients(Engine& engine) {
   if (engine.tied == MPI_COMM_NULL) return;
@@ -100,7 +104,8 @@ void _exec_backward_pass(Engine& engine) {
 
 [[gnu::noinline]] void allreduce_bucket(Engine& engine) {
   std::vector<float> bucket;
-  for (const ParamGroup& group : engine.groups) bucket.insert(bucket.end(), group.grads.begin(), group.grads.end());
+  for (const ParamGroup& group : engine.groups)
+    bucket.insert(bucket.end(), group.grads.begin(), group.grads.end());
   MPI_Allreduce(MPI_IN_PLACE, bucket.data(), static_cast<int>(bucket.size()), MPI_FLOAT, MPI_SUM, engine.dp);
   const float* from = bucket.data();
   for (ParamGroup& group : engine.groups) {
@@ -108,10 +113,11 @@ void _exec_backward_pass(Engine& engine) {
   }
 }
 
-// ---- the optimizer step -------------------------------------------------------------------------------------------------
+// ---- the optimizer step
 
 // Inlined, so that a look at the call's address also shows who asked.
-[[gnu::always_inline]] inline void _model_parallel_all_reduce(Engine& engine, void* value, MPI_Datatype type, MPI_Op op) {
+[[gnu::always_inline]] inline void _model_parallel_all_reduce(Engine& engine, void* value, MPI_Datatype type,
+                                                              MPI_Op op) {
   MPI_Allreduce(MPI_IN_PLACE, value, 1, type, op, engine.model);
 }
 
@@ -133,10 +139,12 @@ float squared_norm(const ParamGroup& group) {
   return sum;
 }
 
-/// Squared norm of the gradients of `groups` over all replicas and all stages: two reductions, whatever `groups` holds.
+/// Squared norm of the gradients of `groups` over all replicas and all stages: two reductions, whatever
+/// `groups` holds.
 [[gnu::noinline]] float get_grad_norm_direct(Engine& engine, const std::vector<const ParamGroup*>& groups) {
   float squared = 0;
-  for (const ParamGroup* group : groups) squared += squared_norm(*group) / static_cast<float>(engine.options.data);
+  for (const ParamGroup* group : groups)
+    squared += squared_norm(*group) / static_cast<float>(engine.options.data);
   MPI_Allreduce(MPI_IN_PLACE, &squared, 1, MPI_FLOAT, MPI_SUM, engine.dp);
   _model_parallel_all_reduce(engine, &squared, MPI_FLOAT, MPI_SUM);
   return squared;
@@ -193,7 +201,7 @@ void train_batch(Engine& engine, int number) {
   _aggregate_total_loss(engine, number);
 }
 
-// ---- set-up -------------------------------------------------------------------------------------------------------------
+// ---- set-up
 
 ParamGroup make_group(int parameters) {
   return {std::vector<float>(static_cast<std::size_t>(parameters), 0.5F),
@@ -226,10 +234,12 @@ MPI_Comm make_communicator(int color, int key, const char* name) {
   engine.model = make_communicator(engine.replica, engine.stage, "model");
   engine.dp = make_communicator(engine.stage, engine.replica, "data");
   engine.pipe = make_communicator(engine.replica, engine.stage, "pipe");
-  engine.tied = make_communicator(engine.first() || engine.last() ? engine.replica : MPI_UNDEFINED, engine.stage, "tied");
+  engine.tied = make_communicator(engine.first() || engine.last() ? engine.replica : MPI_UNDEFINED,
+                                  engine.stage, "tied");
   configure_optimizer(engine);
   std::int64_t parameters[2] = {0, 0};
-  for (const ParamGroup& group : engine.groups) parameters[0] += static_cast<std::int64_t>(group.weights.size());
+  for (const ParamGroup& group : engine.groups)
+    parameters[0] += static_cast<std::int64_t>(group.weights.size());
   parameters[1] = parameters[0];
   MPI_Allreduce(MPI_IN_PLACE, parameters, 2, MPI_INT64_T, MPI_SUM, engine.model);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -246,13 +256,20 @@ bool parse(int argc, char** argv, Options& options) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
     const std::string value = argv[i + 1];
-    if (name == "--pipe") options.pipe = std::atoi(value.c_str());
-    else if (name == "--data") options.data = std::atoi(value.c_str());
-    else if (name == "--steps") options.steps = std::atoi(value.c_str());
-    else if (name == "--timeout") options.timeout_s = std::atoi(value.c_str());
-    else if (name == "--norm" && (value == "per-group" || value == "fused")) options.fused = value == "fused";
-    else if (name == "--partition" && (value == "embed" || value == "transformer")) options.embed = value == "embed";
-    else return false;
+    if (name == "--pipe")
+      options.pipe = std::atoi(value.c_str());
+    else if (name == "--data")
+      options.data = std::atoi(value.c_str());
+    else if (name == "--steps")
+      options.steps = std::atoi(value.c_str());
+    else if (name == "--timeout")
+      options.timeout_s = std::atoi(value.c_str());
+    else if (name == "--norm" && (value == "per-group" || value == "fused"))
+      options.fused = value == "fused";
+    else if (name == "--partition" && (value == "embed" || value == "transformer"))
+      options.embed = value == "embed";
+    else
+      return false;
   }
   return argc % 2 == 1 && options.pipe > 0 && options.data > 0 && options.steps > 0 && options.timeout_s > 0;
 }

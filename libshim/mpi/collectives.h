@@ -1,4 +1,5 @@
-// Recording of collectives: which counts and types must agree among the members (MPI 3.1, chapter 5; FORMAT.md, section 4).
+// Recording of collectives: which counts and types must agree among the members (MPI 3.1, chapter 5;
+// FORMAT.md, section 4).
 #pragma once
 
 #include "mpi/recording.h"
@@ -37,9 +38,11 @@ void Recording::reduce(OpKind kind, Count count, MPI_Datatype datatype, MPI_Op o
   enter_collective();
 }
 
-/// Hash, sum and first values of `counts` in units of their types. `types` is a Meaning pointer, or an array of datatypes.
+/// Hash, sum and first values of `counts` in units of their types. `types` is a Meaning pointer, or an array
+/// of datatypes.
 template <class Count, class Type>
-trace::CountsRecord Recording::count_vector(const Count* counts, const Type& types, std::uint8_t side) noexcept {
+trace::CountsRecord Recording::count_vector(const Count* counts, const Type& types,
+                                            std::uint8_t side) noexcept {
   trace::CountsRecord record;
   record.side = side;
   record.members = static_cast<std::uint32_t>(vector_length());
@@ -55,7 +58,8 @@ trace::CountsRecord Recording::count_vector(const Count* counts, const Type& typ
     record.total += count;
     if (i < 4) record.counts[i] = count;
   }
-  if constexpr (std::is_same_v<Type, const Meaning*>) record.datatype = types != nullptr ? types->id : std::uint16_t{0};
+  if constexpr (std::is_same_v<Type, const Meaning*>)
+    record.datatype = types != nullptr ? types->id : std::uint16_t{0};
   if (record.members > 4) {
     record.vector = find_vector(record.hash);
     if (record.vector == 0) {
@@ -78,7 +82,8 @@ trace::CountsRecord Recording::count_vector(const Count* counts, const Type& typ
   return record;
 }
 
-inline void Recording::enter_with(const trace::CountsRecord* first, const trace::CountsRecord* second) noexcept {
+inline void Recording::enter_with(const trace::CountsRecord* first,
+                                  const trace::CountsRecord* second) noexcept {
   call_.extensions = static_cast<std::uint8_t>((first != nullptr ? 1 : 0) + (second != nullptr ? 1 : 0));
   scope_.reserve(call_.extensions);
   std::uint32_t at = 0;

@@ -1,4 +1,5 @@
-// Registers communicators: who is in them, in world ranks. Runs when one is made, never in another call's path.
+// Registers communicators: who is in them, in world ranks. Runs when one is made, never in another call's
+// path.
 #pragma once
 
 #include "mpi/native.h"
@@ -9,7 +10,8 @@ inline constinit std::int32_t g_world_rank = -1;
 inline constinit std::int32_t g_world_ranks = 0;
 
 inline constexpr std::int32_t kMaxListed = 1 << 17;
-/// Rank lists while a communicator is made, under g_list_lock: too large for the host's stack, and malloc is not ours to call.
+/// Rank lists while a communicator is made, under g_list_lock: too large for the host's stack, and malloc is
+/// not ours to call.
 inline constinit std::int32_t g_lists[3][kMaxListed] = {};
 inline constinit SpinLock g_list_lock;
 
@@ -97,7 +99,8 @@ inline std::uint32_t register_comm(MPI_Comm comm, OpKind kind, const Comm* paren
 
 /// MPI_COMM_WORLD and MPI_COMM_SELF; the id of the first. `flags`: kCommAdopted after a fork.
 inline std::uint32_t register_world(std::uint8_t flags) noexcept {
-  const std::uint32_t world = register_comm(g_constants.world, OpKind::kInit, nullptr, nullptr, "MPI_COMM_WORLD", flags);
+  const std::uint32_t world =
+      register_comm(g_constants.world, OpKind::kInit, nullptr, nullptr, "MPI_COMM_WORLD", flags);
   register_comm(g_constants.self, OpKind::kInit, nullptr, nullptr, "MPI_COMM_SELF", flags);
   return world;
 }

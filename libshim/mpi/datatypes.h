@@ -1,4 +1,5 @@
-// What a derived datatype means: its type signature, reduced to the shortest unit that repeats. Runs at MPI_Type_commit.
+// What a derived datatype means: its type signature, reduced to the shortest unit that repeats. Runs at
+// MPI_Type_commit.
 #pragma once
 
 #include "mpi/native.h"
@@ -43,8 +44,8 @@ struct Signature {
     }
   }
 
-  /// Moves repetition from the runs into `times`: {i,d,i,d} becomes {i,d} twice. Runs that grow together where two copies
-  /// meet ({i,d,i} twice is i,d,2i,d,i) are found as well.
+  /// Moves repetition from the runs into `times`: {i,d,i,d} becomes {i,d} twice. Runs that grow together
+  /// where two copies meet ({i,d,i} twice is i,d,2i,d,i) are found as well.
   void reduce() noexcept {
     if (used == 0) return;
     if (used == 1) {
@@ -69,7 +70,8 @@ struct Signature {
     }
     return true;
   }
-  // The unit begins and ends with the same basic type: inner copies share a run of a + b where the outer ends have a and b.
+  // The unit begins and ends with the same basic type: inner copies share a run of a + b where the outer ends
+  // have a and b.
   void reduce_merged() noexcept {
     if (used < 3 || runs[0].hash != runs[used - 1].hash) return;
     const std::uint64_t joint = runs[0].count + runs[used - 1].count;
@@ -94,7 +96,8 @@ struct Signature {
 
 bool read_signature(MPI_Datatype datatype, Signature& signature, int depth) noexcept;
 
-// MPI_Type_get_contents wants room for all numbers of a type, be it an index list of thousands of blocks. Under g_contents_lock.
+// MPI_Type_get_contents wants room for all numbers of a type, be it an index list of thousands of blocks.
+// Under g_contents_lock.
 inline constexpr int kMaxNumbers = 1 << 17;
 inline constexpr int kMaxTypes = 128;
 inline constinit int g_integers[kMaxNumbers] = {};
@@ -120,7 +123,8 @@ inline bool read_copies(MPI_Datatype datatype, MPI_Datatype inner, Signature& si
     return false;
   }
   if (outer_bytes == 0) return true;  // nothing in it
-  if (inner_bytes <= 0 || outer_bytes % inner_bytes != 0 || !read_signature(inner, signature, depth + 1)) return false;
+  if (inner_bytes <= 0 || outer_bytes % inner_bytes != 0 || !read_signature(inner, signature, depth + 1))
+    return false;
   signature.times *= static_cast<std::uint64_t>(outer_bytes / inner_bytes);
   return true;
 }
@@ -131,14 +135,17 @@ inline bool read_derived(MPI_Datatype datatype, Signature& signature, int depth)
   int addresses = 0;
   int types = 0;
   int combiner = 0;
-  if (g_native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
+  if (g_native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) != MPI_SUCCESS)
+    return false;
   if (combiner == MPI_COMBINER_NAMED) {
-    int bytes = -1;  // a predefined type that predefined.def does not know; the markers MPI_LB and MPI_UB hold nothing
+    int bytes = -1;  // a predefined type that predefined.def does not know; the markers MPI_LB and MPI_UB
+                     // hold nothing
     return g_native.Type_size(datatype, &bytes) == MPI_SUCCESS && bytes == 0;
   }
   if (types < 1 || integers > kMaxNumbers || addresses > kMaxNumbers || types > kMaxTypes) return false;
   MPI_Datatype inner[kMaxTypes];
-  if (g_native.Type_get_contents(datatype, integers, addresses, types, g_integers, g_addresses, inner) != MPI_SUCCESS) {
+  if (g_native.Type_get_contents(datatype, integers, addresses, types, g_integers, g_addresses, inner) !=
+      MPI_SUCCESS) {
     return false;
   }
   bool known = true;
@@ -156,7 +163,8 @@ inline bool read_derived(MPI_Datatype datatype, Signature& signature, int depth)
   } else {
     known = types == 1 && read_copies(datatype, inner[0], signature, depth);
   }
-  // MPI_Type_get_contents hands out new references to derived types; those to predefined ones must not be freed.
+  // MPI_Type_get_contents hands out new references to derived types; those to predefined ones must not be
+  // freed.
   for (int i = 0; i < types; ++i) {
     if (!is_predefined(inner[i])) g_native.Type_free(&inner[i]);
   }
@@ -189,7 +197,8 @@ inline std::uint32_t basic_bytes(std::uint64_t handle) noexcept {
   return 0;
 }
 
-/// The host committed `datatype`: from now on its calls can be understood. What is too complicated stays unknown.
+/// The host committed `datatype`: from now on its calls can be understood. What is too complicated stays
+/// unknown.
 inline void learn_datatype(MPI_Datatype datatype) noexcept {
   const ErrnoKeeper keep;
   const std::uint64_t handle = to_word(datatype);

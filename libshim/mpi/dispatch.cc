@@ -1,4 +1,5 @@
-// First call of each MPI function: which implementation is it, where is its own function, and who goes between. Also the Fortran names.
+// First call of each MPI function: which implementation is it, where is its own function, and who goes
+// between. Also the Fortran names.
 #include <atomic>
 #include <cstring>
 
@@ -6,7 +7,6 @@
 #include "mpi/entries.h"
 #include "original.h"
 #include "recorder.h"
-#include "spin_lock.h"
 
 extern "C" {
 extern std::atomic<void*> lockstep_mpi_targets[];
@@ -17,7 +17,8 @@ extern std::atomic<void*> lockstep_mpi_targets[];
 namespace lockstep::shim::mpi {
 
 void* g_real[kEntries] = {};
-const char* const kLibraries[] = {"libmpi.", "libmpi_", "libmpich", "libmpi-", "libmpifort", "libpmpi", nullptr};
+const char* const kLibraries[] = {"libmpi.",    "libmpi_", "libmpich", "libmpi-",
+                                  "libmpifort", "libpmpi", nullptr};
 char g_library_version[8192];
 
 namespace {
@@ -77,9 +78,17 @@ const Backend* choose_backend() noexcept {
   return backend;
 }
 
-constinit SpinLock g_lock;
-constinit const Backend* g_backend = nullptr;
-constinit bool g_chosen = false;
+constinit std::atomic<const Backend*> g_backend{nullptr};
+constinit std::atomic<bool> g_chosen{false};
+
+// Without a lock: it would be held while the loader's is taken. Threads that come at once find the same.
+const Backend* backend() noexcept {
+  if (!g_chosen.load(std::memory_order_acquire)) {
+    g_backend.store(choose_backend(), std::memory_order_relaxed);
+    g_chosen.store(true, std::memory_order_release);
+  }
+  return g_backend.load(std::memory_order_relaxed);
+}
 
 bool wanted() noexcept {
   const auto* phase = g_recorder.phase;
@@ -105,13 +114,9 @@ void* lockstep_mpi_resolve(std::uint64_t entry) noexcept {
   if (real == nullptr) {
     target = reinterpret_cast<void*>(&missing_function);
   } else if (wanted()) {
-    const SpinGuard guard(g_lock);
-    if (!g_chosen) {
-      g_backend = choose_backend();
-      g_chosen = true;
-    }
     g_real[entry] = real;
-    if (g_backend != nullptr && g_backend->wrappers[entry] != nullptr) target = g_backend->wrappers[entry];
+    const Backend* chosen = backend();
+    if (chosen != nullptr && chosen->wrappers[entry] != nullptr) target = chosen->wrappers[entry];
   }
   lockstep_mpi_targets[entry].store(target, std::memory_order_release);
   return target;

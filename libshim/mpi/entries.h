@@ -19,8 +19,9 @@ enum class Function : std::uint32_t {
 };
 inline constexpr std::uint32_t kFunctions = static_cast<std::uint32_t>(Function::kCount);
 
-/// Entry 2 f is MPI_<function f>, entry 2 f + 1 is PMPI_<function f>. The second matters where a Fortran library or a
-/// profiling layer calls it directly; the guard of the call path keeps a call from being recorded under both names.
+/// Entry 2 f is MPI_<function f>, entry 2 f + 1 is PMPI_<function f>. The second matters where a Fortran
+/// library or a profiling layer calls it directly; the guard of the call path keeps a call from being
+/// recorded under both names.
 inline constexpr std::uint32_t kEntries = 2 * kFunctions;
 
 /// The library's own function behind an entry; null before its first call.

@@ -1,4 +1,5 @@
-// Recording of what begins and ends: MPI itself, communicators, datatypes, operators; and the end of every recorded call.
+// Recording of what begins and ends: MPI itself, communicators, datatypes, operators; and the end of every
+// recorded call.
 #pragma once
 
 #include "mpi/collectives.h"
@@ -79,7 +80,8 @@ inline void Recording::frees(OpKind kind, const MPI_Comm* comm) noexcept {
 inline void Recording::names(MPI_Comm comm, const char* name) noexcept {
   silent_ = true;
   const Comm* known = find_comm(to_word(comm));
-  if (known != nullptr && known->id != 0 && name != nullptr) write_text(trace::SideKind::kCommName, known->id, name);
+  if (known != nullptr && known->id != 0 && name != nullptr)
+    write_text(trace::SideKind::kCommName, known->id, name);
 }
 
 inline void Recording::learns(MPI_Datatype* datatype) noexcept {

@@ -92,6 +92,7 @@ inline void Recording::probe(int source, int tag, MPI_Status** status) noexcept 
 
 inline void Recording::poll_probe(int source, int tag, const int* flag, MPI_Status** status) noexcept {
   call_.kind = OpKind::kIprobe;
+  call_.is_poll = true;
   call_.peer = peer_of(source);
   call_.aux = tag_of(tag);
   call_.seq = trace::kNoPosition;
@@ -100,7 +101,8 @@ inline void Recording::poll_probe(int source, int tag, const int* flag, MPI_Stat
   flag_ = flag;
   wildcards(source, tag, status);
   const std::uint64_t comm = call_.comm != nullptr ? call_.comm->id : 0;
-  poll_key_ = trace::mix(comm << 32 | static_cast<std::uint32_t>(call_.peer), std::uint64_t{call_.aux} + 1) | 1;
+  poll_key_ =
+      trace::mix(comm << 32 | static_cast<std::uint32_t>(call_.peer), std::uint64_t{call_.aux} + 1) | 1;
   if (!scope_.fold_poll(OpKind::kIprobe, poll_key_)) scope_.enter(call_);
 }
 
@@ -176,8 +178,8 @@ inline void Recording::fill_requests(int count, const MPI_Request* requests) noe
   scope_.reserve(call_.extensions);
   poll_key_ = static_cast<std::uint64_t>(count);
   for (int first = 0; first < listed; first += 12) {
-    auto* record =
-        scope_.extension<trace::RequestsRecord>(static_cast<std::uint32_t>(first / 12), trace::RecordKind::kRequests);
+    auto* record = scope_.extension<trace::RequestsRecord>(static_cast<std::uint32_t>(first / 12),
+                                                           trace::RecordKind::kRequests);
     if (record == nullptr) return;
     for (int i = first; i < listed && i < first + 12; ++i) {
       const std::uint32_t id = id_of(requests[i]);
@@ -199,6 +201,7 @@ inline void Recording::completes(OpKind kind, int count, const MPI_Request* requ
 
 inline void Recording::polls(int count, const MPI_Request* requests, const int* flag) noexcept {
   call_.kind = OpKind::kTest;
+  call_.is_poll = true;
   call_.count = 1;
   call_.seq = trace::kNoPosition;
   call_.flags |= trace::kCallNonblocking;
@@ -207,9 +210,11 @@ inline void Recording::polls(int count, const MPI_Request* requests, const int* 
   if (!scope_.fold_poll(OpKind::kTest, poll_key_)) scope_.enter(call_);
 }
 
-// Polls of opaque kinds (a window, a partition) come in loops too: the same function from the same place folds.
+// Polls of opaque kinds (a window, a partition) come in loops too: the same function from the same place
+// folds.
 inline void Recording::opaque(const char* name) noexcept {
   call_.kind = OpKind::kOpaque;
+  call_.is_poll = true;
   call_.count = 1;
   poll_key_ = reinterpret_cast<std::uint64_t>(name) | 1;
   if (scope_.fold_poll(OpKind::kOpaque, poll_key_)) return;
@@ -224,23 +229,19 @@ inline void Recording::opaque(const char* name) noexcept {
 inline void Recording::finish_poll(int result) noexcept {
   trace::CallRecord* record = scope_.record();
   if (record == nullptr || poll_key_ == 0) return;
-  if (flag_ != nullptr && result == MPI_SUCCESS && *flag_ != 0 && *flag_ != MPI_UNDEFINED) {
+  const bool polled = call_.is_poll;
+  const bool found = flag_ == nullptr ? !polled : *flag_ != 0 && *flag_ != MPI_UNDEFINED;
+  if (result == MPI_SUCCESS && found) {
     record->flags = static_cast<std::uint8_t>(record->flags | trace::kCallSucceeded);
     if (completed_index_ != nullptr && *completed_index_ != MPI_UNDEFINED) {
       record->seq = static_cast<std::uint32_t>(*completed_index_);
     }
-    return;
+    // A test of MPI_REQUEST_NULL always succeeds and says nothing; loops do it as well.
+    const bool null_request = call_.kind == OpKind::kTest && call_.extensions == 0 && call_.detail == 0;
+    if (polled && !null_request) scope_.drop_polls();
+    if (!null_request) return;
   }
-  if (call_.kind == OpKind::kTest || call_.kind == OpKind::kIprobe || call_.kind == OpKind::kOpaque) {
-    scope_.keep_poll(poll_key_);
-    return;
-  }
-  if (result == MPI_SUCCESS) {
-    record->flags = static_cast<std::uint8_t>(record->flags | trace::kCallSucceeded);
-    if (completed_index_ != nullptr && *completed_index_ != MPI_UNDEFINED) {
-      record->seq = static_cast<std::uint32_t>(*completed_index_);
-    }
-  }
+  if (polled) scope_.keep_poll(poll_key_);
 }
 
 }  // namespace lockstep::shim::mpi::LOCKSTEP_BACKEND

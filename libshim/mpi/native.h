@@ -1,5 +1,5 @@
-// One implementation's handles and the functions of it that recording itself calls. Included by a backend, after its mpi.h;
-// everything of a backend stands in a namespace of its own, for the types differ.
+// One implementation's handles and the functions of it that recording itself calls. Included by a backend,
+// after its mpi.h; everything of a backend stands in a namespace of its own, for the types differ.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ std::uint64_t to_word(Handle handle) noexcept {
 }
 
 // Called by the names that tools use, so that no wrapper of ours or of another tool sees it.
-#define LOCKSTEP_NATIVE_FUNCTIONS(X)                                                                              \
-  X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group) X(Comm_test_inter) X(Group_size)                   \
-  X(Group_translate_ranks) X(Group_free) X(Type_size) X(Type_get_envelope) X(Type_get_contents) X(Type_free)      \
-  X(Initialized)
+#define LOCKSTEP_NATIVE_FUNCTIONS(X)                                                                        \
+  X(Comm_rank)                                                                                              \
+  X(Comm_size) X(Comm_group) X(Comm_remote_group) X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) \
+      X(Group_free) X(Type_size) X(Type_get_envelope) X(Type_get_contents) X(Type_free) X(Initialized)
 
 struct Native {
 #define X(name) decltype(&::PMPI_##name) name;
@@ -50,8 +50,7 @@ struct Constants {
 inline constinit Constants g_constants = {};
 
 #if LOCKSTEP_HANDLES_ARE_VARIABLES
-#define LOCKSTEP_CONSTANT(Type, name, variable) \
-  (reinterpret_cast<Type>(find_visible(#variable, kLibraries)))
+#define LOCKSTEP_CONSTANT(Type, name, variable) (reinterpret_cast<Type>(find_visible(#variable, kLibraries)))
 #else
 #define LOCKSTEP_CONSTANT(Type, name, variable) (name)
 #endif
@@ -68,7 +67,7 @@ inline constinit Predefined g_predefined[kMaxPredefined] = {};
 inline constinit std::uint32_t g_predefined_count = 0;
 
 inline bool find_natives() noexcept {
-#define X(name)                                                                                   \
+#define X(name)                                                                                        \
   g_native.name = reinterpret_cast<decltype(g_native.name)>(find_original("PMPI_" #name, kLibraries)); \
   if (g_native.name == nullptr) return false;
   LOCKSTEP_NATIVE_FUNCTIONS(X)
@@ -87,11 +86,14 @@ inline void add_predefined(std::uint64_t handle, const char* name, bool is_datat
   g_predefined[g_predefined_count++] = Predefined{handle, name, is_datatype, 0};
 }
 
-/// After MPI_Init: sizes are known then. Types that this build of the library lacks have none and are left out.
+/// After MPI_Init: sizes are known then. Types that this build of the library lacks have none and are left
+/// out.
 inline void find_predefined() noexcept {
   g_predefined_count = 0;
-#define DATATYPE(name, variable) add_predefined(to_word(LOCKSTEP_CONSTANT(MPI_Datatype, name, variable)), #name, true);
-#define REDOP(name, variable) add_predefined(to_word(LOCKSTEP_CONSTANT(MPI_Op, name, variable)), #name, false);
+#define DATATYPE(name, variable) \
+  add_predefined(to_word(LOCKSTEP_CONSTANT(MPI_Datatype, name, variable)), #name, true);
+#define REDOP(name, variable) \
+  add_predefined(to_word(LOCKSTEP_CONSTANT(MPI_Op, name, variable)), #name, false);
 #include "mpi/predefined.def"
 #undef DATATYPE
 #undef REDOP
@@ -101,7 +103,8 @@ inline void find_predefined() noexcept {
     if (entry.is_datatype) g_native.Type_size(reinterpret_cast<MPI_Datatype>(entry.handle), &entry.bytes);
   }
 #else
-  // MPICH keeps the size of a predefined datatype in its handle; asking for one that the build lacks would be an error.
+  // MPICH keeps the size of a predefined datatype in its handle; asking for one that the build lacks would be
+  // an error.
   for (std::uint32_t i = 0; i < g_predefined_count; ++i) {
     g_predefined[i].bytes = static_cast<int>(g_predefined[i].handle >> 8 & 0xFF);
   }

@@ -1,5 +1,6 @@
-// What one row of functions.def says about its call, turned into records. One Recording lives in each wrapper; the compiler sees
-// all of it, so that a call pays only for what its row mentions. Order in a row: on, starts, root or makes, then the call itself.
+// What one row of functions.def says about its call, turned into records. One Recording lives in each
+// wrapper; the compiler sees all of it, so that a call pays only for what its row mentions. Order in a row:
+// on, starts, root or makes, then the call itself.
 #pragma once
 
 #include "call_scope.h"
@@ -14,7 +15,9 @@ namespace lockstep::shim::mpi::LOCKSTEP_BACKEND {
 struct Part {
   template <class Count>
   Part(const void* buffer_given, Count count_given, MPI_Datatype type_given) noexcept
-      : in_place(buffer_given == MPI_IN_PLACE), count(static_cast<std::uint64_t>(count_given)), type(type_given) {}
+      : in_place(buffer_given == MPI_IN_PLACE),
+        count(static_cast<std::uint64_t>(count_given)),
+        type(type_given) {}
   bool in_place;
   std::uint64_t count;
   MPI_Datatype type;
@@ -26,7 +29,8 @@ class Recording {
 
   Recording& on(MPI_Comm comm) noexcept {
     call_.comm = find_comm(to_word(comm));
-    if (call_.comm != nullptr && (call_.comm->flags & trace::kCommInter) != 0) call_.flags |= trace::kCallInterComm;
+    if (call_.comm != nullptr && (call_.comm->flags & trace::kCommInter) != 0)
+      call_.flags |= trace::kCallInterComm;
     return *this;
   }
   Recording& starts(MPI_Request* request) noexcept {
@@ -75,8 +79,8 @@ class Recording {
   template <class Count>
   void all_gather_v(const Part& sent, const Count* counts, MPI_Datatype datatype) noexcept;
   template <class Count>
-  void all_to_all_v(const void* sendbuf, const Count* sendcounts, MPI_Datatype sendtype, const Count* recvcounts,
-                    MPI_Datatype recvtype) noexcept;
+  void all_to_all_v(const void* sendbuf, const Count* sendcounts, MPI_Datatype sendtype,
+                    const Count* recvcounts, MPI_Datatype recvtype) noexcept;
   template <class Count>
   void all_to_all_w(const void* sendbuf, const Count* sendcounts, const MPI_Datatype* sendtypes,
                     const Count* recvcounts, const MPI_Datatype* recvtypes) noexcept;
@@ -85,7 +89,8 @@ class Recording {
   template <class Count>
   void send(OpKind kind, Count count, MPI_Datatype datatype, int dest, int tag) noexcept;
   template <class Count>
-  void receive(OpKind kind, Count count, MPI_Datatype datatype, int source, int tag, MPI_Status** status) noexcept;
+  void receive(OpKind kind, Count count, MPI_Datatype datatype, int source, int tag,
+               MPI_Status** status) noexcept;
   template <class Count>
   void send_receive(Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, Count recvcount,
                     MPI_Datatype recvtype, int source, int recvtag, MPI_Status** status) noexcept;

@@ -1,4 +1,5 @@
-// Request handle -> request id, and how many messages went to and came from each peer. Fixed tables that forget rather than grow.
+// Request handle -> request id, and how many messages went to and came from each peer. Fixed tables that
+// forget rather than grow.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,8 @@ inline void remember_request(std::uint64_t handle, std::uint32_t id) noexcept {
   RequestSlot* slot = &g_requests[at % kRequestSlots];
   if (slot->handle.load(std::memory_order_relaxed) != handle) {
     RequestSlot* other = &g_requests[(at + 1) % kRequestSlots];
-    const bool other_older = other->id.load(std::memory_order_relaxed) < slot->id.load(std::memory_order_relaxed);
+    const bool other_older =
+        other->id.load(std::memory_order_relaxed) < slot->id.load(std::memory_order_relaxed);
     if (other->handle.load(std::memory_order_relaxed) == handle || other_older) slot = other;
   }
   slot->handle.store(0, std::memory_order_release);
@@ -40,7 +42,8 @@ inline std::uint32_t request_id(std::uint64_t handle) noexcept {
   return trace::kUnknownRequest;
 }
 
-/// Position of the next message between this process and `peer` on communicator `comm`; kNoPosition when there are too many pairs.
+/// Position of the next message between this process and `peer` on communicator `comm`; kNoPosition when
+/// there are too many pairs.
 inline constexpr std::uint32_t kPairSlots = 16384;
 struct PairSlot {
   std::atomic<std::uint64_t> key{0};
@@ -48,9 +51,11 @@ struct PairSlot {
 };
 extern constinit PairSlot g_pairs[kPairSlots];
 
-inline std::uint32_t next_message(std::uint32_t comm, std::int32_t peer, bool sending, bool one_thread) noexcept {
+inline std::uint32_t next_message(std::uint32_t comm, std::int32_t peer, bool sending,
+                                  bool one_thread) noexcept {
   if (comm == 0) return trace::kNoPosition;
-  const std::uint64_t key = std::uint64_t{comm} << 33 | std::uint64_t{sending} << 32 | static_cast<std::uint32_t>(peer);
+  const std::uint64_t key =
+      std::uint64_t{comm} << 33 | std::uint64_t{sending} << 32 | static_cast<std::uint32_t>(peer);
   std::uint64_t at = spread(key);
   for (std::uint32_t tries = 0; tries < 16; ++tries, ++at) {
     PairSlot& slot = g_pairs[at % kPairSlots];
@@ -75,7 +80,9 @@ struct FoundMessage {
 inline constexpr std::uint32_t kFoundSlots = 256;
 extern constinit FoundMessage g_found[kFoundSlots];
 
-inline FoundMessage& found_message(std::uint64_t handle) noexcept { return g_found[spread(handle) % kFoundSlots]; }
+inline FoundMessage& found_message(std::uint64_t handle) noexcept {
+  return g_found[spread(handle) % kFoundSlots];
+}
 
 /// For a new file after a fork.
 void reset_requests() noexcept;

@@ -1,4 +1,5 @@
-// Each small faulty program leaves a trace that shows its fault, under every MPI; its correct twin leaves one that shows none.
+// Each small faulty program leaves a trace that shows its fault, under every MPI; its correct twin leaves one
+// that shows none.
 #include <gtest/gtest.h>
 
 #include "compare_traces.h"
@@ -10,7 +11,7 @@ namespace {
 struct Fault {
   const char* program;
   int ranks;
-  const char* differences;  ///< as first_differences says it
+  const char* differences;      ///< as first_differences says it
   const char* stuck = nullptr;  ///< as stuck_calls says it, where it does not depend on the implementation
 };
 
@@ -53,7 +54,8 @@ class Faults : public testing::TestWithParam<std::tuple<Implementation, Fault>> 
 TEST_P(Faults, LeaveATraceThatShowsThem) {
   const auto& [implementation, fault] = GetParam();
   const TemporaryDirectory directory;
-  const HostRun run = run_mpi(implementation, fault.ranks, fault.program, {}, recorded_into(directory.path()));
+  const HostRun run =
+      run_mpi(implementation, fault.ranks, fault.program, {}, recorded_into(directory.path()));
   EXPECT_FALSE(run.timed_out) << run.err;
   const std::vector<ReadTrace> traces = read_traces(directory.path());
   ASSERT_EQ(traces.size(), static_cast<std::size_t>(fault.ranks)) << run.err;
@@ -69,7 +71,8 @@ TEST_P(Faults, LeaveATraceThatShowsThem) {
 TEST_P(Faults, HaveACorrectTwinThatAgrees) {
   const auto& [implementation, fault] = GetParam();
   const TemporaryDirectory directory;
-  const HostRun run = run_mpi(implementation, fault.ranks, fault.program, {"correct"}, recorded_into(directory.path()));
+  const HostRun run =
+      run_mpi(implementation, fault.ranks, fault.program, {"correct"}, recorded_into(directory.path()));
   EXPECT_EQ(run.status, 0) << run.err;
   const std::vector<ReadTrace> traces = read_traces(directory.path());
   ASSERT_EQ(traces.size(), static_cast<std::size_t>(fault.ranks)) << run.err;
@@ -82,7 +85,8 @@ TEST_P(Faults, HaveACorrectTwinThatAgrees) {
   EXPECT_EQ(stuck_calls(traces), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Mpi, Faults, testing::Combine(testing::ValuesIn(implementations()), testing::ValuesIn(kFaults)),
+INSTANTIATE_TEST_SUITE_P(Mpi, Faults,
+                         testing::Combine(testing::ValuesIn(implementations()), testing::ValuesIn(kFaults)),
                          [](const auto& test) {
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).program;
                          });

@@ -25,10 +25,11 @@ inline std::vector<Implementation> implementations() {
   return found;
 }
 
-/// `program` is its name without suffix; `words` its arguments. The variables reach the ranks, the recorder is not in the launcher.
+/// `program` is its name without suffix; `words` its arguments. The variables reach the ranks, the recorder
+/// is not in the launcher.
 inline HostRun run_mpi(const Implementation& implementation, int ranks, const std::string& program,
-                       const std::vector<std::string>& words, const std::vector<std::pair<std::string, std::string>>& env,
-                       int timeout_s = 90) {
+                       const std::vector<std::string>& words,
+                       const std::vector<std::pair<std::string, std::string>>& env, int timeout_s = 90) {
   std::vector<std::string> command = implementation.launcher;
   command.insert(command.end(), {"-n", std::to_string(ranks), "env"});
   for (const auto& [name, value] : env) command.push_back(name + "=" + value);

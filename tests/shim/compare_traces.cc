@@ -9,7 +9,8 @@ namespace {
 struct Members {
   std::string name{};
   std::int32_t nranks = 0;
-  std::map<std::int32_t, std::vector<const ReadCall*>> calls{};  // by rank of the communicator
+  // By rank of the communicator, then by position.
+  std::map<std::int32_t, std::map<std::uint32_t, const ReadCall*>> calls{};
 };
 
 }  // namespace
@@ -29,7 +30,7 @@ std::string first_differences(const std::vector<ReadTrace>& traces) {
       auto& calls = members.calls[comm.record.rank];
       for (const ReadCall& call : trace.calls) {
         if (call.record.comm == id && is_collective(call.kind()) && call.record.seq != trace::kNoPosition) {
-          calls.push_back(&call);
+          calls[call.record.seq] = &call;
         }
       }
     }
@@ -37,16 +38,25 @@ std::string first_differences(const std::vector<ReadTrace>& traces) {
   std::string result;
   for (const std::uint64_t identity : order) {
     const Members& members = communicators[identity];
-    std::size_t longest = 0;
-    for (const auto& [rank, calls] : members.calls) longest = std::max(longest, calls.size());
-    for (std::size_t position = 0; position < longest; ++position) {
+    // A ring that wrapped has lost the first positions: the comparison begins where all are there.
+    std::uint32_t first = 0;
+    std::uint32_t end = 0;
+    for (const auto& [rank, calls] : members.calls) {
+      if (calls.empty()) continue;
+      first = std::max(first, calls.begin()->first);
+      end = std::max(end, calls.rbegin()->first + 1);
+    }
+    for (std::uint32_t position = first; position < end; ++position) {
       std::string kinds;
       std::uint64_t fingerprint = 0;
       bool differs = false;
       for (std::int32_t rank = 0; rank < members.nranks; ++rank) {
         const auto found = members.calls.find(rank);
-        const bool there = found != members.calls.end() && position < found->second.size();
-        const ReadCall* call = there ? found->second[position] : nullptr;
+        const ReadCall* call = nullptr;
+        if (found != members.calls.end()) {
+          const auto at = found->second.find(position);
+          if (at != found->second.end()) call = at->second;
+        }
         if (rank > 0) kinds += '|';
         kinds += call != nullptr ? std::string(op_name(call->kind())) : "-";
         differs = differs || call == nullptr || (rank > 0 && call->record.detail != fingerprint);

@@ -25,7 +25,8 @@ const char* const kExample = R"(
 TEST(Format, TheWorkedExampleIsWhatTheHeadersSay) {
   std::istringstream words(kExample);
   std::vector<unsigned char> bytes;
-  for (std::string word; words >> word;) bytes.push_back(static_cast<unsigned char>(std::stoi(word, nullptr, 16)));
+  for (std::string word; words >> word;)
+    bytes.push_back(static_cast<unsigned char>(std::stoi(word, nullptr, 16)));
   ASSERT_EQ(bytes.size(), 3U * kRecordBytes);
   BlockRecord block;
   CallRecord reduce;
@@ -56,6 +57,19 @@ TEST(Format, ThePageHoldsTheExample) {
     EXPECT_NE(page.find(line.substr(0, 47)), std::string::npos) << line;
     EXPECT_NE(page.find(line.substr(49)), std::string::npos) << line;
   }
+}
+
+TEST(Format, ATraceOfVersion1CanBeRead) {
+  std::vector<ReadTrace> traces;
+  for (const char* rank : {"0", "1"}) {
+    traces.push_back(read_trace(std::string(SHIM_TEST_DIR) + "/traces/v1/zero1_hang.rank" + rank + ".lst"));
+    EXPECT_EQ(traces.back().header.version, 1U);
+    EXPECT_EQ(traces.back().problems, std::vector<std::string>{});
+  }
+  EXPECT_EQ(traces[0].calls.size(), 19U);
+  EXPECT_EQ(traces[1].calls.size(), 20U);
+  EXPECT_EQ(stuck_calls(traces), "0:all_reduce 1:recv");
+  EXPECT_EQ(first_differences(traces), "comm3#3 all_reduce|-; comm5#0 -|broadcast");
 }
 
 class DamagedTrace : public testing::Test {

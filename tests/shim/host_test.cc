@@ -54,15 +54,31 @@ TEST_P(HostNoticesNothing, InThisMode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, HostNoticesNothing,
-    testing::ValuesIn(std::vector<Case>{
-        {"plain"}, {"fork"}, {"fork_communicates", 2}, {"fork_exec"}, {"vfork"}, {"posix_spawn"}, {"threads"},
-        {"short_threads"}, {"atexit"}, {"abort", 1, trace::ProcessEnd::kUnknown}, {"exit_without_finalize"},
-        {"underscore_exit", 1, trace::ProcessEnd::kUnknown}, {"raise", 1, trace::ProcessEnd::kUnknown}, {"signals"},
-        {"errno"}, {"environment"}, {"descriptors"}, {"silent", 0}, {"jump"}, {"throw"},
-        {"strict", 1, trace::ProcessEnd::kUnknown}}),
-    [](const auto& test) { return std::string(test.param.mode); });
+INSTANTIATE_TEST_SUITE_P(Modes, HostNoticesNothing,
+                         testing::ValuesIn(std::vector<Case>{
+                             {"plain"},
+                             {"fork"},
+                             {"fork_communicates", 2},
+                             {"fork_exec"},
+                             {"vfork"},
+                             {"posix_spawn"},
+                             {"threads"},
+                             {"short_threads"},
+                             {"atexit"},
+                             {"abort", 1, trace::ProcessEnd::kUnknown},
+                             {"exit_without_finalize"},
+                             {"underscore_exit", 1, trace::ProcessEnd::kUnknown},
+                             {"raise", 1, trace::ProcessEnd::kUnknown},
+                             {"signals"},
+                             {"polls"},
+                             {"errno"},
+                             {"environment"},
+                             {"descriptors"},
+                             {"silent", 0},
+                             {"jump"},
+                             {"throw"},
+                             {"strict", 1, trace::ProcessEnd::kUnknown}}),
+                         [](const auto& test) { return std::string(test.param.mode); });
 
 TEST(Host, AProcessThatNeverCommunicatesLeavesNothing) {
   const TemporaryDirectory directory;
@@ -92,7 +108,9 @@ TEST(Host, ALibraryThatIsLoadedLocallyIsRecordedAndUnloadable) {
   expect_same(run_host({PLUGIN_HOST, MPI_PLUGIN}, options), without);
   const std::vector<ReadTrace> traces = read_traces(directory.path());
   ASSERT_EQ(traces.size(), 1U);
-  EXPECT_EQ(std::ranges::count_if(traces[0].calls, [](const auto& call) { return call.kind() == OpKind::kAllReduce; }), 20);
+  EXPECT_EQ(std::ranges::count_if(traces[0].calls,
+                                  [](const auto& call) { return call.kind() == OpKind::kAllReduce; }),
+            20);
 }
 
 TEST(Host, NothingIsAllocatedInTheCallPathOrElsewhere) {
@@ -104,13 +122,15 @@ TEST(Host, NothingIsAllocatedInTheCallPathOrElsewhere) {
 
 TEST(Host, TogetherWithJemalloc) {
   std::string library;
-  for (const char* path : {"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "/usr/lib/aarch64-linux-gnu/libjemalloc.so.2"}) {
+  for (const char* path :
+       {"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "/usr/lib/aarch64-linux-gnu/libjemalloc.so.2"}) {
     if (std::filesystem::exists(path)) library = path;
   }
   if (library.empty()) GTEST_SKIP() << "libjemalloc.so.2 is not installed";
   const TemporaryDirectory directory;
   const HostRun without = run_mode("threads", {{"LD_PRELOAD", library}});
-  for (const std::string& both : {library + ":" + LOCKSTEP_SHIM_LIBRARY, LOCKSTEP_SHIM_LIBRARY + (":" + library)}) {
+  for (const std::string& both :
+       {library + ":" + LOCKSTEP_SHIM_LIBRARY, LOCKSTEP_SHIM_LIBRARY + (":" + library)}) {
     expect_same(run_mode("threads", {{"LD_PRELOAD", both}, {"LOCKSTEP_DIR", directory.path()}}), without);
   }
   EXPECT_EQ(read_traces(directory.path()).size(), 2U);
@@ -121,9 +141,11 @@ TEST(Host, AForkedChildDoesNotWriteToItsParentsTrace) {
   run_mode("fork_communicates", recorded_into(directory.path()));
   std::vector<ReadTrace> traces = read_traces(directory.path());
   ASSERT_EQ(traces.size(), 2U);
-  std::ranges::sort(traces, {}, [](const auto& trace) { return trace.header.state & trace::kStateForkedFrom; });
+  std::ranges::sort(traces, {},
+                    [](const auto& trace) { return trace.header.state & trace::kStateForkedFrom; });
   const auto reductions = [](const ReadTrace& trace) {
-    return std::ranges::count_if(trace.calls, [](const auto& call) { return call.kind() == OpKind::kAllReduce; });
+    return std::ranges::count_if(trace.calls,
+                                 [](const auto& call) { return call.kind() == OpKind::kAllReduce; });
   };
   EXPECT_EQ(reductions(traces[0]), 4);
   EXPECT_EQ(reductions(traces[1]), 2);
@@ -154,9 +176,43 @@ TEST(Host, CallsThatWereLeftByAJumpDoNotEndTheRecording) {
     run_mode(mode, recorded_into(directory.path()));
     const std::vector<ReadTrace> traces = read_traces(directory.path());
     ASSERT_EQ(traces.size(), 1U);
-    EXPECT_EQ(std::ranges::count_if(traces[0].calls, [](const auto& call) { return call.kind() == OpKind::kAllReduce; }), 3);
+    EXPECT_EQ(std::ranges::count_if(traces[0].calls,
+                                    [](const auto& call) { return call.kind() == OpKind::kAllReduce; }),
+              3);
     EXPECT_NE(traces[0].header.state & trace::kStateNested, 0U);
   }
+}
+
+TEST(Host, APollThatIsRepeatedIsOneRecordAndHidesNothing) {
+  const TemporaryDirectory directory;
+  run_mode("polls", recorded_into(directory.path()));
+  const std::vector<ReadTrace> traces = read_traces(directory.path());
+  ASSERT_EQ(traces.size(), 1U);
+  const auto& calls = traces[0].calls;
+  ASSERT_EQ(calls.size(), 1U + 10 * 3);
+  for (std::size_t i = 1; i < calls.size(); i += 3) {
+    EXPECT_EQ(calls[i].kind(), OpKind::kIsend);
+    EXPECT_EQ(calls[i + 1].kind(), OpKind::kIsend);
+    const ReadCall& poll = calls[i + 2];
+    EXPECT_EQ(poll.kind(), OpKind::kTest);
+    EXPECT_EQ(poll.record.count, 10U);
+    EXPECT_NE(poll.record.flags & trace::kCallSucceeded, 0);
+    EXPECT_EQ(poll.requests,
+              (std::vector<std::uint32_t>{static_cast<std::uint32_t>(calls[i].record.detail),
+                                          static_cast<std::uint32_t>(calls[i + 1].record.detail)}));
+  }
+}
+
+TEST(Host, PollsInTurnAreOneRecordEach) {
+  const TemporaryDirectory directory;
+  run_mode("polls_in_turn", recorded_into(directory.path()));
+  const std::vector<ReadTrace> traces = read_traces(directory.path());
+  ASSERT_EQ(traces.size(), 1U);
+  std::string kinds;
+  for (const ReadCall& call : traces[0].calls) kinds += std::string(op_name(call.kind())) + " ";
+  EXPECT_EQ(kinds, "init isend isend test test test all_reduce ");
+  EXPECT_EQ(traces[0].calls[3].record.count, 1000U);
+  EXPECT_EQ(traces[0].calls[4].record.count, 1000U);
 }
 
 TEST(Host, StartUpCostsLessThanTwentyMilliseconds) {

@@ -38,7 +38,8 @@ TEST(Library, NeedsLibcAndTheLoaderOnly) {
   const HostRun run = run_host({"readelf", "-d", LOCKSTEP_SHIM_LIBRARY});
   const std::regex needed("NEEDED.*\\[(.*)\\]");
   std::set<std::string> libraries;
-  for (std::sregex_iterator it(run.out.begin(), run.out.end(), needed), end; it != end; ++it) libraries.insert((*it)[1]);
+  for (std::sregex_iterator it(run.out.begin(), run.out.end(), needed), end; it != end; ++it)
+    libraries.insert((*it)[1]);
   for (const std::string& library : libraries) {
     EXPECT_TRUE(library == "libc.so.6" || library.rfind("ld-linux", 0) == 0) << library;
   }
@@ -78,13 +79,15 @@ TEST(Library, KnowsEveryNameThatAnMpiLibraryExports) {
     EXPECT_GT(reason.size(), 5U) << name;
   }
   int libraries = 0;
-  for (const char* path : {"/usr/lib/x86_64-linux-gnu/libmpi.so.40", "/usr/lib/x86_64-linux-gnu/libmpich.so.12",
-                           "/usr/lib/aarch64-linux-gnu/libmpi.so.40", "/usr/lib/aarch64-linux-gnu/libmpich.so.12"}) {
+  for (const char* path :
+       {"/usr/lib/x86_64-linux-gnu/libmpi.so.40", "/usr/lib/x86_64-linux-gnu/libmpich.so.12",
+        "/usr/lib/aarch64-linux-gnu/libmpi.so.40", "/usr/lib/aarch64-linux-gnu/libmpich.so.12"}) {
     if (!std::filesystem::exists(path)) continue;
     ++libraries;
     for (const std::string& name : exported_names(path)) {
       if (name.rfind("MPI_", 0) != 0) continue;
-      EXPECT_TRUE(ours.contains(name) || reasons.contains(name)) << name << " of " << path << " is in no list";
+      EXPECT_TRUE(ours.contains(name) || reasons.contains(name))
+          << name << " of " << path << " is in no list";
     }
   }
   if (libraries == 0) GTEST_SKIP() << "no MPI library is installed";

@@ -1,4 +1,5 @@
-// What the recorder does where it cannot have what it wants: it stays off with one line, or takes less, and the host runs on.
+// What the recorder does where it cannot have what it wants: it stays off with one line, or takes less, and
+// the host runs on.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -17,7 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-HostRun run_plain(HostOptions options, const std::string& mode = "plain") { return run_host({SHIM_HOST, mode}, options); }
+HostRun run_plain(HostOptions options, const std::string& mode = "plain") {
+  return run_host({SHIM_HOST, mode}, options);
+}
 
 void expect_off(const HostRun& run) {
   const HostRun without = run_plain({});
@@ -30,7 +33,8 @@ void expect_off(const HostRun& run) {
 std::size_t files_under(const std::string& directory) {
   std::size_t files = 0;
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(directory, error)) files += entry.is_regular_file() ? 1U : 0U;
+  for (const auto& entry : fs::recursive_directory_iterator(directory, error))
+    files += entry.is_regular_file() ? 1U : 0U;
   return files;
 }
 
@@ -85,7 +89,8 @@ TEST(Limits, NoAddressSpaceSwitchesOff) {
 TEST(Limits, AFullDiskSwitchesOff) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to mount a small file system";
   const TemporaryDirectory directory;
-  if (mount("none", directory.path().c_str(), "tmpfs", 0, "size=2m") != 0) GTEST_SKIP() << "cannot mount a tmpfs";
+  if (mount("none", directory.path().c_str(), "tmpfs", 0, "size=2m") != 0)
+    GTEST_SKIP() << "cannot mount a tmpfs";
   HostOptions options;
   options.env = recorded_into(directory.path());
   expect_off(run_plain(options));
@@ -96,7 +101,8 @@ TEST(Limits, AFullDiskSwitchesOff) {
 TEST(Limits, NeverMoreThanATwentiethOfTheFreeSpace) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to mount a small file system";
   const TemporaryDirectory directory;
-  if (mount("none", directory.path().c_str(), "tmpfs", 0, "size=100m") != 0) GTEST_SKIP() << "cannot mount a tmpfs";
+  if (mount("none", directory.path().c_str(), "tmpfs", 0, "size=100m") != 0)
+    GTEST_SKIP() << "cannot mount a tmpfs";
   HostOptions options;
   options.env = recorded_into(directory.path());
   EXPECT_EQ(run_plain(options).err, "");
@@ -117,7 +123,8 @@ TEST(Limits, AnUnusableDirectorySwitchesOff) {
 TEST(Limits, AnUnwritableDirectorySwitchesOff) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
   const TemporaryDirectory directory;
-  fs::permissions(directory.path(), fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
+  fs::permissions(directory.path(), fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |
+                                        fs::perms::others_exec);
   HostOptions options;
   options.env = recorded_into(directory.path());
   options.before_exec = [] { [[maybe_unused]] const int changed = setuid(65534); };
@@ -154,7 +161,8 @@ TEST(Limits, SecureExecutionIsLeftAlone) {
 }
 
 TEST(Limits, FilesArePrivateUnlessAsked) {
-  for (const auto& [mode, expected] : {std::pair<std::string, mode_t>{"", 0600}, {"0640", 0640}, {"666", 0666}, {"7777", 0600}}) {
+  for (const auto& [mode, expected] :
+       {std::pair<std::string, mode_t>{"", 0600}, {"0640", 0640}, {"666", 0666}, {"7777", 0600}}) {
     const TemporaryDirectory directory;
     HostOptions options;
     options.env = recorded_into(directory.path());

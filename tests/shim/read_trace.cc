@@ -15,7 +15,9 @@ using namespace lockstep::trace;
 class Bytes {
  public:
   explicit Bytes(const std::vector<std::byte>& bytes) : bytes_(bytes) {}
-  bool has(std::uint64_t at, std::uint64_t size) const { return at <= bytes_.size() && size <= bytes_.size() - at; }
+  bool has(std::uint64_t at, std::uint64_t size) const {
+    return at <= bytes_.size() && size <= bytes_.size() - at;
+  }
   template <class T>
   T get(std::uint64_t at) const {
     T value{};
@@ -37,7 +39,8 @@ std::vector<std::int32_t> expand(const Bytes& bytes, std::uint64_t& at, std::uin
   std::vector<std::int32_t> ranks;
   for (std::uint32_t i = 0; i < ranges; ++i, at += sizeof(RankRange)) {
     const auto range = bytes.get<RankRange>(at);
-    for (std::uint32_t k = 0; k < range.ranks; ++k) ranks.push_back(range.first + static_cast<std::int32_t>(k) * range.stride);
+    for (std::uint32_t k = 0; k < range.ranks; ++k)
+      ranks.push_back(range.first + static_cast<std::int32_t>(k) * range.stride);
   }
   return ranks;
 }
@@ -48,7 +51,8 @@ void read_side_record(ReadTrace& trace, const Bytes& bytes, const SideHeader& he
     case SideKind::kProcess: {
       trace.process = bytes.get<ProcessRecord>(at);
       at += sizeof(ProcessRecord);
-      for (std::string* text : {&trace.host, &trace.program, &trace.run, &trace.launcher, &trace.version, &trace.directory}) {
+      for (std::string* text :
+           {&trace.host, &trace.program, &trace.run, &trace.launcher, &trace.version, &trace.directory}) {
         *text = bytes.text(at, end);
       }
       break;
@@ -214,17 +218,20 @@ ReadTrace parse_trace(const std::vector<std::byte>& content) {
     trace.problems.emplace_back("no magic");
     return trace;
   }
-  if (header.min_reader > kVersion || header.header_bytes != kHeaderBytes || header.record_bytes != kRecordBytes ||
-      header.file_bytes != content.size() || !bytes.has(header.side_offset, header.side_bytes) ||
+  if (header.min_reader > kVersion || header.header_bytes != kHeaderBytes ||
+      header.record_bytes != kRecordBytes || header.file_bytes != content.size() ||
+      !bytes.has(header.side_offset, header.side_bytes) ||
       !bytes.has(header.ring_offset, std::uint64_t{header.block_bytes} * header.block_count) ||
-      !bytes.has(header.comm_table_offset, std::uint64_t{header.comm_entry_bytes} * header.comm_entry_count)) {
+      !bytes.has(header.comm_table_offset,
+                 std::uint64_t{header.comm_entry_bytes} * header.comm_entry_count)) {
     trace.problems.emplace_back("the header does not fit the file");
     return trace;
   }
   read_side(trace, bytes);
   read_ring(trace, bytes);
   for (std::uint32_t i = 0; i < header.comm_entry_count; ++i) {
-    const auto entry = bytes.get<CommEntry>(header.comm_table_offset + std::uint64_t{i} * header.comm_entry_bytes);
+    const auto entry =
+        bytes.get<CommEntry>(header.comm_table_offset + std::uint64_t{i} * header.comm_entry_bytes);
     if (entry.comm != 0) trace.entries[entry.comm] = entry;
   }
   return trace;
@@ -262,8 +269,10 @@ std::string describe(const ReadTrace& trace, const ReadCall& call) {
   out << " comm=" << r.comm;
   if (r.seq != kNoPosition) out << " seq=" << r.seq;
   if (r.peer != kNoPeer) out << " peer=" << r.peer;
-  if (is_point_to_point(call.kind())) out << " tag=" << static_cast<std::int32_t>(r.aux);
-  else if (r.aux != 0) out << " aux=" << r.aux;
+  if (is_point_to_point(call.kind()))
+    out << " tag=" << static_cast<std::int32_t>(r.aux);
+  else if (r.aux != 0)
+    out << " aux=" << r.aux;
   if (r.datatype != 0) {
     const auto type = trace.datatypes.find(r.datatype);
     out << ' ' << (type != trace.datatypes.end() ? type->second.first : "?");
@@ -284,17 +293,20 @@ std::string describe(const ReadTrace& trace, const ReadCall& call) {
     out << " )";
   }
   for (const CountsRecord& counts : call.counts) {
-    out << " counts" << static_cast<int>(counts.side) << "(n=" << counts.members << " total=" << counts.total << ')';
+    out << " counts" << static_cast<int>(counts.side) << "(n=" << counts.members << " total=" << counts.total
+        << ')';
   }
   if (call.has_creation) {
-    out << " color=" << call.creation.color << " key=" << call.creation.key << " members=" << call.creation.members;
+    out << " color=" << call.creation.color << " key=" << call.creation.key
+        << " members=" << call.creation.members;
   }
   if (r.detail != 0) out << " detail=" << std::hex << r.detail << std::dec;
   out << (call.returned() ? " returned " : " ENTERED ") << static_cast<int>(r.result);
   const auto site = trace.sites.find(r.call_site);
   if (site != trace.sites.end()) {
     const std::string& module = site->second.module;
-    out << " at " << module.substr(module.rfind('/') + 1) << "+0x" << std::hex << site->second.record.file_offset;
+    out << " at " << module.substr(module.rfind('/') + 1) << "+0x" << std::hex
+        << site->second.record.file_offset;
   }
   return out.str();
 }

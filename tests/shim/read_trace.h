@@ -1,4 +1,5 @@
-// A plain reader of traces for tests, written from FORMAT.md and not from the recorder: it is slow, and stops at what is damaged.
+// A plain reader of traces for tests, written from FORMAT.md and not from the recorder: it is slow, and stops
+// at what is damaged.
 #pragma once
 
 #include <cstdint>
@@ -52,10 +53,10 @@ struct ReadTrace {
   std::map<std::uint32_t, std::string> comm_names{};
   std::string library{};
   std::map<std::uint32_t, trace::CommEntry> entries{};  ///< live communicators, by communicator id
-  std::vector<ReadCall> calls{};                         ///< in block order
+  std::vector<ReadCall> calls{};                        ///< in block order
   std::uint64_t first_block = 0, last_block = 0;
   bool gap_in_blocks = false;
-  std::vector<std::string> problems{};                   ///< what breaks FORMAT.md; empty in every file that libshim writes
+  std::vector<std::string> problems{};  ///< what breaks FORMAT.md; empty in every file that libshim writes
 };
 
 /// Reads `path`; problems say what is wrong with it.

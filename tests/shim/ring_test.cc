@@ -1,4 +1,5 @@
-// What survives: SIGKILL at any instant, a ring that wrapped, and the proof of agreement that outlives the records.
+// What survives: SIGKILL at any instant, a ring that wrapped, and the proof of agreement that outlives the
+// records.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -18,7 +19,9 @@ namespace {
 
 using namespace lockstep::trace;
 
-const Checkpoint& newest(const CommEntry& entry) { return entry.now[entry.now[0].calls > entry.now[1].calls ? 0 : 1]; }
+const Checkpoint& newest(const CommEntry& entry) {
+  return entry.now[entry.now[0].calls > entry.now[1].calls ? 0 : 1];
+}
 
 std::vector<const ReadCall*> on_world(const ReadTrace& trace) {
   std::vector<const ReadCall*> calls;
@@ -92,7 +95,8 @@ TEST(Ring, TwoHundredKillsLoseAndTearNothing) {
 ReadTrace run_count(const std::string& directory, int rank, int calls, int differ_at) {
   HostOptions options;
   options.env = recorded_into(directory + "/" + std::to_string(rank));
-  options.env.insert(options.env.end(), {{"LOCKSTEP_RING", "64K"}, {"STUB_SIZE", "2"}, {"STUB_RANK", std::to_string(rank)}});
+  options.env.insert(options.env.end(),
+                     {{"LOCKSTEP_RING", "64K"}, {"STUB_SIZE", "2"}, {"STUB_RANK", std::to_string(rank)}});
   run_host({SHIM_HOST, "count", std::to_string(calls), std::to_string(differ_at)}, options);
   std::vector<ReadTrace> traces = read_traces(directory + "/" + std::to_string(rank));
   return traces.empty() ? ReadTrace{} : traces[0];
@@ -156,7 +160,8 @@ TEST(Ring, RecordsSaySomethingWhereTheyAreAllKept) {
 }
 
 TEST(Ring, ACommunicatorThatTwoThreadsUsedAtOnceIsMarked) {
-  for (const auto& [mode, marked] : {std::pair<const char*, bool>{"concurrent", true}, {"alternating", false}}) {
+  for (const auto& [mode, marked] :
+       {std::pair<const char*, bool>{"concurrent", true}, {"alternating", false}}) {
     const TemporaryDirectory directory;
     HostOptions options;
     options.env = recorded_into(directory.path());
@@ -169,13 +174,28 @@ TEST(Ring, ACommunicatorThatTwoThreadsUsedAtOnceIsMarked) {
   }
 }
 
+TEST(Ring, MoreThreadsThanBlocksDropsAndCounts) {
+  const TemporaryDirectory directory;
+  HostOptions options;
+  options.env = recorded_into(directory.path());
+  options.env.emplace_back("LOCKSTEP_RING", "64K");
+  const HostRun run = run_host({SHIM_HOST, "threads"}, options);
+  EXPECT_EQ(run.out, "total 32000\n");
+  const std::vector<ReadTrace> traces = read_traces(directory.path());
+  ASSERT_EQ(traces.size(), 1U);
+  EXPECT_EQ(traces[0].problems, std::vector<std::string>{});
+  EXPECT_GT(traces[0].header.records_dropped, 0U);
+}
+
 TEST(Ring, AnchorsGiveTheSameRate) {
   const TemporaryDirectory directory;
   const ReadTrace trace = run_count(directory.path(), 0, 100'000, -1);
   const FileHeader& h = trace.header;
   ASSERT_GT(h.created_ticks, h.start_ticks);
-  const double rate = static_cast<double>(h.created_ticks - h.start_ticks) / static_cast<double>(h.created_unix_ns - h.start_unix_ns);
-  const double spent = static_cast<double>(trace.calls.back().record.return_ticks - h.start_ticks) / rate / 1e9;
+  const double rate = static_cast<double>(h.created_ticks - h.start_ticks) /
+                      static_cast<double>(h.created_unix_ns - h.start_unix_ns);
+  const double spent =
+      static_cast<double>(trace.calls.back().record.return_ticks - h.start_ticks) / rate / 1e9;
   EXPECT_GT(spent, 0.0);
   EXPECT_LT(spent, 10.0);
 }

@@ -1,4 +1,5 @@
-// Where traces go: run identity from launchers, attempts, the local disk for network file systems, nothing ever overwritten.
+// Where traces go: run identity from launchers, attempts, the local disk for network file systems, nothing
+// ever overwritten.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,10 +17,12 @@ namespace fs = std::filesystem;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 // None of the launchers' variables of whoever runs the tests.
-const Variables kNoLauncher{{"PMIX_NAMESPACE", ""}, {"PMI_RANK", ""}, {"SLURM_JOB_ID", ""}, {"TORCHELASTIC_RUN_ID", ""},
-                            {"LOCKSTEP_RUN", ""}, {"RANK", ""}, {"OMPI_COMM_WORLD_RANK", ""}};
+const Variables kNoLauncher{{"PMIX_NAMESPACE", ""},      {"PMI_RANK", ""},     {"SLURM_JOB_ID", ""},
+                            {"TORCHELASTIC_RUN_ID", ""}, {"LOCKSTEP_RUN", ""}, {"RANK", ""},
+                            {"OMPI_COMM_WORLD_RANK", ""}};
 
-HostRun run_plain(const std::string& directory, const Variables& variables, const std::string& working_directory = "") {
+HostRun run_plain(const std::string& directory, const Variables& variables,
+                  const std::string& working_directory = "") {
   HostOptions options;
   options.env = kNoLauncher;
   for (const auto& variable : recorded_into(directory)) options.env.push_back(variable);
@@ -54,24 +57,58 @@ TEST_P(RunDirectory, IsNamedByTheLauncher) {
 
 INSTANTIATE_TEST_SUITE_P(
     Launchers, RunDirectory,
-    testing::Values(
-        Launch{"slurm", {{"SLURM_JOB_ID", "4711"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"}}, "slurm-4711.0.r0", 3, 0},
-        Launch{"slurm_restarted",
-               {{"SLURM_JOB_ID", "4711"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"}, {"SLURM_RESTART_COUNT", "2"}},
-               "slurm-4711.0.r2", 3, 2},
-        Launch{"torchrun",
-               {{"TORCHELASTIC_RUN_ID", "a b"}, {"TORCHELASTIC_RESTART_COUNT", "1"}, {"RANK", "5"}},
-               "torch-a_b.r1", 5, 1},
-        Launch{"torchrun_without_id",
-               {{"TORCHELASTIC_RUN_ID", "none"}, {"MASTER_PORT", "29500"}, {"RANK", "0"}}, "torch-none-29500.r0", 0, 0},
-        Launch{"pmix", {{"PMIX_NAMESPACE", "123"}, {"PMIX_RANK", "1"}}, "pmix-123.r0", 1, 0},
-        Launch{"given", {{"LOCKSTEP_RUN", "nightly/../42"}}, "nightly_.._42.r0", -1, 0}),
+    testing::Values(Launch{"slurm",
+                           {{"SLURM_JOB_ID", "4711"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"}},
+                           "slurm-4711.0.r0",
+                           3,
+                           0},
+                    Launch{"slurm_restarted",
+                           {{"SLURM_JOB_ID", "4711"},
+                            {"SLURM_STEP_ID", "0"},
+                            {"SLURM_PROCID", "3"},
+                            {"SLURM_RESTART_COUNT", "2"}},
+                           "slurm-4711.0.r2",
+                           3,
+                           2},
+                    Launch{
+                        "torchrun",
+                        {{"TORCHELASTIC_RUN_ID", "a b"}, {"TORCHELASTIC_RESTART_COUNT", "1"}, {"RANK", "5"}},
+                        "torch-a_b.r1",
+                        5,
+                        1},
+                    Launch{"torchrun_without_id",
+                           {{"TORCHELASTIC_RUN_ID", "none"}, {"MASTER_PORT", "29500"}, {"RANK", "0"}},
+                           "torch-none-29500.r0",
+                           0,
+                           0},
+                    Launch{"pmix", {{"PMIX_NAMESPACE", "123"}, {"PMIX_RANK", "1"}}, "pmix-123.r0", 1, 0},
+                    Launch{"given", {{"LOCKSTEP_RUN", "nightly/../42"}}, "nightly_.._42.r0", -1, 0}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(TraceFiles, AreNeverOverwritten) {
   const TemporaryDirectory directory;
   for (int i = 0; i < 5; ++i) run_plain(directory.path(), {{"LOCKSTEP_RUN", "same"}});
   EXPECT_EQ(find_traces(directory.path()).size(), 5U);
+}
+
+TEST(TraceFiles, OfProcessesWithoutALauncherAreRunsOfTheirOwn) {
+  const TemporaryDirectory directory;
+  for (int i = 0; i < 2; ++i) run_plain(directory.path(), {});
+  std::set<std::string> runs;
+  for (const std::string& path : find_traces(directory.path())) runs.insert(fs::path(path).parent_path());
+  EXPECT_EQ(runs.size(), 2U);
+}
+
+TEST(TraceFiles, OfAForkedChildAreInTheRunOfItsParent) {
+  const TemporaryDirectory directory;
+  HostOptions options;
+  options.env = kNoLauncher;
+  for (const auto& variable : recorded_into(directory.path())) options.env.push_back(variable);
+  run_host({SHIM_HOST, "fork_communicates"}, options);
+  std::multiset<std::string> runs;
+  for (const std::string& path : find_traces(directory.path())) runs.insert(fs::path(path).parent_path());
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(*runs.begin(), *runs.rbegin());
 }
 
 TEST(TraceFiles, GoToTheWorkingDirectoryByDefault) {

@@ -13,13 +13,16 @@
 namespace lockstep::shim_test {
 namespace {
 
-[[noreturn]] void become(const std::vector<std::string>& command, const HostOptions& options, int out, int err) {
+[[noreturn]] void become(const std::vector<std::string>& command, const HostOptions& options, int out,
+                         int err) {
   setpgid(0, 0);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   for (const auto& [name, value] : options.env) {
-    if (value.empty()) unsetenv(name.c_str());
-    else setenv(name.c_str(), value.c_str(), 1);
+    if (value.empty())
+      unsetenv(name.c_str());
+    else
+      setenv(name.c_str(), value.c_str(), 1);
   }
   if (!options.directory.empty() && chdir(options.directory.c_str()) != 0) _exit(126);
   if (options.before_exec) options.before_exec();
@@ -33,8 +36,10 @@ namespace {
 void drain(int file, std::string& text, bool& open) {
   char buffer[4096];
   const ssize_t got = read(file, buffer, sizeof buffer);
-  if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
-  else open = false;
+  if (got > 0)
+    text.append(buffer, static_cast<std::size_t>(got));
+  else
+    open = false;
 }
 
 }  // namespace

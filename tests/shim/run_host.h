@@ -1,4 +1,5 @@
-// Runs a program as a test wants it: with an environment, limits and a time limit, and everything it said and how it ended.
+// Runs a program as a test wants it: with an environment, limits and a time limit, and everything it said and
+// how it ended.
 #pragma once
 
 #include <functional>
@@ -18,9 +19,10 @@ struct HostRun {
 };
 
 struct HostOptions {
-  std::vector<std::pair<std::string, std::string>> env{};  ///< in addition to ours; an empty value removes the name
+  std::vector<std::pair<std::string, std::string>>
+      env{};  ///< in addition to ours; an empty value removes the name
   int timeout_s = 60;
-  std::string directory{};             ///< working directory
+  std::string directory{};              ///< working directory
   std::function<void()> before_exec{};  ///< in the child: limits, umask
 };
 

@@ -1,4 +1,5 @@
-// trace_dump PATH...: prints traces (files, or all under directories) as text, for tests and for looking. Exit 1 if one breaks FORMAT.md.
+// trace_dump PATH...: prints traces (files, or all under directories) as text, for tests and for looking.
+// Exit 1 if one breaks FORMAT.md.
 #include <cstdio>
 #include <filesystem>
 
@@ -12,10 +13,12 @@ namespace {
 void print(const std::string& path, const ReadTrace& trace) {
   const trace::FileHeader& h = trace.header;
   std::printf("file %s\n", path.c_str());
-  std::printf("rank %d of %d  program %s  run %s  launcher %s  end %u status %d finalized %u aborted %u(%d) state %x dropped %llu\n",
-              h.job_rank, h.job_ranks, trace.program.c_str(), trace.run.c_str(), trace.launcher.c_str(),
-              static_cast<unsigned>(h.end), h.exit_status, h.finalized, h.aborted, h.abort_code, h.state,
-              static_cast<unsigned long long>(h.records_dropped));
+  std::printf(
+      "rank %d of %d  program %s  run %s  launcher %s  end %u status %d finalized %u aborted %u(%d) state %x "
+      "dropped %llu\n",
+      h.job_rank, h.job_ranks, trace.program.c_str(), trace.run.c_str(), trace.launcher.c_str(),
+      static_cast<unsigned>(h.end), h.exit_status, h.finalized, h.aborted, h.abort_code, h.state,
+      static_cast<unsigned long long>(h.records_dropped));
   std::printf("library %s\n", trace.library.substr(0, trace.library.find('\n')).c_str());
   for (const auto& note : trace.notes) std::printf("note %s\n", note.c_str());
   for (const auto& [id, comm] : trace.comms) {
@@ -23,7 +26,8 @@ void print(const std::string& path, const ReadTrace& trace) {
                 static_cast<unsigned long long>(comm.record.identity), comm.record.creation, comm.record.rank,
                 comm.record.nranks, comm.record.parent,
                 std::string(op_name(static_cast<OpKind>(comm.record.kind))).c_str(), comm.name.c_str());
-    for (std::size_t i = 0; i < comm.members.size() && i < 32; ++i) std::printf(i == 0 ? "%d" : ",%d", comm.members[i]);
+    for (std::size_t i = 0; i < comm.members.size() && i < 32; ++i)
+      std::printf(i == 0 ? "%d" : ",%d", comm.members[i]);
     std::printf("]");
     if (const auto entry = trace.entries.find(id); entry != trace.entries.end()) {
       const auto& now = entry->second.now[entry->second.now[0].calls > entry->second.now[1].calls ? 0 : 1];

@@ -1,7 +1,9 @@
-// What one recorded call costs: a stand-in MPI whose calls return at once, called through the recorder and without it. Short bursts; the
-// 5th percentile is what the budget is about, for the rest is what else the machine does.
+// What one recorded call costs: a stand-in MPI whose calls return at once, called through the recorder and
+// without it. Short bursts; the 5th percentile is what the budget is about, for the rest is what else the
+// machine does.
 //
-//   LD_PRELOAD=.../liblockstep.so LOCKSTEP_DIR=... shim_bench     and without LD_PRELOAD for the floor; `cost` runs both
+//   LD_PRELOAD=.../liblockstep.so LOCKSTEP_DIR=... shim_bench     and without LD_PRELOAD for the floor; the
+//   target shim_cost runs both
 #define MPICH_SKIP_MPICXX 1
 #include <benchmark/benchmark.h>
 #include <mpi.h>
@@ -92,7 +94,9 @@ int main(int argc, char** argv) {
   const char* wanted = std::getenv("LOCKSTEP");
   const bool on = preload != nullptr && std::string(preload).find("liblockstep") != std::string::npos;
   benchmark::AddCustomContext("machine", processor());
-  benchmark::AddCustomContext("recorder", !on ? "not there" : wanted != nullptr && *wanted == '0' ? "LOCKSTEP=0" : "on");
+  benchmark::AddCustomContext("recorder", !on                                   ? "not there"
+                                          : wanted != nullptr && *wanted == '0' ? "LOCKSTEP=0"
+                                                                                : "on");
   benchmark::RunSpecifiedBenchmarks();
   MPI_Finalize();
   return 0;

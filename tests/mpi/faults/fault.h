@@ -1,4 +1,5 @@
-// What the small faulty programs share. Each is one MPI mistake; with the argument "correct" the same program without it.
+// What the small faulty programs share. Each is one MPI mistake; with the argument "correct" the same program
+// without it.
 #pragma once
 
 #include <mpi.h>

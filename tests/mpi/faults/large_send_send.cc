@@ -1,7 +1,7 @@
 // Both ranks send a message that is too large to be buffered before they receive.
-#include "fault.h"
-
 #include <vector>
+
+#include "fault.h"
 
 int main(int argc, char** argv) {
   const fault::Program program(argc, argv);
@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
     MPI_Send(mine.data(), count, MPI_INT, other, 0, MPI_COMM_WORLD);
     MPI_Recv(theirs.data(), count, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else {
-    MPI_Sendrecv(mine.data(), count, MPI_INT, other, 0, theirs.data(), count, MPI_INT, other, 0, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(mine.data(), count, MPI_INT, other, 0, theirs.data(), count, MPI_INT, other, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   return program.finish();
 }

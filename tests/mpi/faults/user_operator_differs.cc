@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   MPI_Op_create(add, 1, &first);
   MPI_Op_create(add, 1, &second);
   int mine = program.rank, all = 0;
-  MPI_Allreduce(&mine, &all, 1, MPI_INT, program.faulty && program.rank == 1 ? second : first, MPI_COMM_WORLD);
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, program.faulty && program.rank == 1 ? second : first,
+                MPI_COMM_WORLD);
   MPI_Op_free(&first);
   MPI_Op_free(&second);
   return program.finish();

@@ -1,4 +1,5 @@
-// One call of many kinds, correct; what it prints does not depend on time. recording_test.cc knows what must be recorded.
+// One call of many kinds, correct; what it prints does not depend on time. recording_test.cc knows what must
+// be recorded.
 #include <mpi.h>
 
 #include <cstdio>
@@ -21,8 +22,8 @@ void collectives() {
   std::vector<int> places(all.size());
   for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i);
   std::vector<int> others(all.size());
-  MPI_Alltoallv(all.data(), counts.data(), places.data(), MPI_INT, others.data(), counts.data(), places.data(), MPI_INT,
-                MPI_COMM_WORLD);
+  MPI_Alltoallv(all.data(), counts.data(), places.data(), MPI_INT, others.data(), counts.data(),
+                places.data(), MPI_INT, MPI_COMM_WORLD);
   MPI_Scan(&g_rank, all.data(), 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (g_rank == 0) std::printf("sum %g scan %d\n", sum, all[0]);
 }
@@ -110,7 +111,8 @@ void datatypes() {
   for (MPI_Datatype* type : {&row, &rows, &strided, &picked, &mixed, &mixed3}) MPI_Type_free(type);
 }
 
-// An index list of many blocks; and a unit whose copies share a run where they meet: {i,d,i} twice is {i,d,2i,d,i}.
+// An index list of many blocks; and a unit whose copies share a run where they meet: {i,d,i} twice is
+// {i,d,2i,d,i}.
 void long_datatypes() {
   constexpr int kBlocks = 5000;
   std::vector<int> lengths(kBlocks, 1);
@@ -135,7 +137,8 @@ void long_datatypes() {
   for (MPI_Datatype* type : {&sparse, &three, &six, &spelled}) MPI_Type_free(type);
 }
 
-// What the analyzer has no rule for is recorded by its name, and what happens inside it is not recorded at all.
+// What the analyzer has no rule for is recorded by its name, and what happens inside it is not recorded at
+// all.
 void opaque() {
   int value = g_rank;
   MPI_Win window;

@@ -1,10 +1,10 @@
-// shim_host MODE: a program with an MPI in it that does one of the things programs do. Run with and without the recorder, it must say and
-// end the same. Linked with libmpi_stub.so.
+// shim_host MODE: a program with an MPI in it that does one of the things programs do. Run with and without
+// the recorder, it must say and end the same. Linked with libmpi_stub.so.
 #define MPICH_SKIP_MPICXX 1
-#include <mpi.h>
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <mpi.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -170,7 +170,13 @@ int mode_alternating() {
 int mode_short_threads() {
   for (int i = 0; i < 700; ++i) {
     pthread_t thread;
-    pthread_create(&thread, nullptr, [](void*) -> void* { sum_once(); return nullptr; }, nullptr);
+    pthread_create(
+        &thread, nullptr,
+        [](void*) -> void* {
+          sum_once();
+          return nullptr;
+        },
+        nullptr);
     pthread_join(thread, nullptr);
   }
   say("done", 700);
@@ -232,7 +238,8 @@ int mode_errno() {
 int mode_environment() {
   sum_once();
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (std::strncmp(*variable, "LD_PRELOAD=", 11) != 0 && std::strncmp(*variable, "LOCKSTEP", 8) != 0) std::puts(*variable);
+    if (std::strncmp(*variable, "LD_PRELOAD=", 11) != 0 && std::strncmp(*variable, "LOCKSTEP", 8) != 0)
+      std::puts(*variable);
   }
   return 0;
 }
@@ -253,6 +260,35 @@ int mode_descriptors() {
 
 int mode_silent() {
   say("never communicates", 0);
+  return 0;
+}
+
+// Asks about three things in turn, none of which happens, then goes on.
+int mode_polls_in_turn() {
+  int value = 0;
+  int flag = 0;
+  MPI_Request requests[2];
+  for (MPI_Request& request : requests) MPI_Isend(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &request);
+  MPI_Request none = MPI_REQUEST_NULL;
+  for (int i = 0; i < 1000; ++i) {
+    MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+    MPI_Test(&requests[1], &flag, MPI_STATUS_IGNORE);
+    MPI_Test(&none, &flag, MPI_STATUS_IGNORE);
+  }
+  say("sum", sum_once());
+  return 0;
+}
+
+// Ten times two messages, each pair polled until it is complete.
+int mode_polls() {
+  int value = 0;
+  for (int i = 0; i < 10; ++i) {
+    MPI_Request requests[2];
+    for (MPI_Request& request : requests) MPI_Isend(&value, 1, MPI_INT, 0, i, MPI_COMM_WORLD, &request);
+    int polls = 0;
+    for (int flag = 0; flag == 0; ++polls) MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
+    say("polls", polls);
+  }
   return 0;
 }
 
@@ -291,7 +327,8 @@ int mode_count(int calls, int differ_at) {
   return 0;
 }
 
-// From now on any system call but write and exit ends the process. (The strict mode would take the time stamp counter away as well.)
+// From now on any system call but write and exit ends the process. (The strict mode would take the time stamp
+// counter away as well.)
 bool forbid_system_calls() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -301,7 +338,8 @@ bool forbid_system_calls() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog filter{sizeof program / sizeof program[0], program};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 int mode_strict() {
@@ -352,13 +390,32 @@ struct Mode {
   int (*run)();
 };
 const Mode kModes[] = {
-    {"plain", mode_plain}, {"fork", mode_fork}, {"fork_communicates", mode_fork_communicates},
-    {"fork_exec", mode_fork_exec}, {"vfork", mode_vfork}, {"posix_spawn", mode_posix_spawn},
-    {"threads", mode_threads}, {"concurrent", mode_concurrent}, {"alternating", mode_alternating}, {"short_threads", mode_short_threads}, {"atexit", mode_atexit}, {"abort", mode_abort},
-    {"exit_without_finalize", mode_exit_without_finalize}, {"underscore_exit", mode_underscore_exit},
-    {"raise", mode_raise}, {"signals", mode_signals}, {"errno", mode_errno}, {"environment", mode_environment},
-    {"descriptors", mode_descriptors}, {"silent", mode_silent}, {"jump", mode_jump}, {"throw", mode_throw},
-    {"endless", mode_endless}, {"strict", mode_strict}, {"vanish", mode_vanish},
+    {"plain", mode_plain},
+    {"fork", mode_fork},
+    {"fork_communicates", mode_fork_communicates},
+    {"fork_exec", mode_fork_exec},
+    {"vfork", mode_vfork},
+    {"posix_spawn", mode_posix_spawn},
+    {"threads", mode_threads},
+    {"concurrent", mode_concurrent},
+    {"alternating", mode_alternating},
+    {"short_threads", mode_short_threads},
+    {"atexit", mode_atexit},
+    {"abort", mode_abort},
+    {"exit_without_finalize", mode_exit_without_finalize},
+    {"underscore_exit", mode_underscore_exit},
+    {"raise", mode_raise},
+    {"signals", mode_signals},
+    {"polls", mode_polls}, {"polls_in_turn", mode_polls_in_turn},
+    {"errno", mode_errno},
+    {"environment", mode_environment},
+    {"descriptors", mode_descriptors},
+    {"silent", mode_silent},
+    {"jump", mode_jump},
+    {"throw", mode_throw},
+    {"endless", mode_endless},
+    {"strict", mode_strict},
+    {"vanish", mode_vanish},
 };
 
 }  // namespace
