@@ -116,7 +116,7 @@ class Matcher {
 
   static void add_traits(const Operation& operation, ProgramTraits& traits) {
     const OpClass what = op_class(operation.kind);
-    traits.waits |= what == OpClass::kCompletion;
+    if (what == OpClass::kCompletion) add_wait_traits(operation, traits);
     traits.batches |= operation.launch != 0;
     traits.batched_messages |= operation.launch != 0 && what == OpClass::kPointToPoint;
     traits.nonblocking |= operation.nonblocking() || is_immediate(operation.kind);
@@ -145,6 +145,14 @@ class Matcher {
           {.comm = key.comm, .sender = key.sender, .receiver = key.receiver, .tag = key.tag});
     }
     return at->second;
+  }
+
+  static void add_wait_traits(const Operation& wait, ProgramTraits& traits) {
+    traits.waits = true;
+    if (wait.handle != StringIndex{}) return;
+    traits.waits_by_stream |= wait.stream != StringIndex{};
+    traits.waits_by_peer |= wait.stream == StringIndex{} && wait.peer >= 0;
+    traits.waits_for_all |= wait.stream == StringIndex{} && wait.peer < 0;
   }
 
   void read_message(ProgramIndex index, const Program& program, std::uint32_t i) {
