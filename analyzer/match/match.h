@@ -65,6 +65,7 @@ struct ProgramTraits {
   bool batches = false;      ///< launches
   bool batched_messages = false;
   bool nonblocking = false;  ///< i-calls, handles, streams
+  bool synchronous = false;  ///< calls that are neither nonblocking nor part of a launch
   bool rooted = false;       ///< broadcast, reduce, ...
   bool captured = false;
   bool completed = false;    ///< calls known to have completed

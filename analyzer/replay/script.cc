@@ -69,9 +69,10 @@ class Compiler {
     queues_.clear();
     launches_.clear(match_.traits[to_size(index)]);
     message_ordinal_ = 0;
-    // Where the host never stops, its queues need not be told what it has issued.
-    host_can_block_ =
-        options_.model == BlockingModel::kBlocking || job_.library() != Library::kNccl || match_.traits[to_size(index)].waits;
+    const ProgramTraits& traits = match_.traits[to_size(index)];
+    // Where the host never stops, its queues need not be told what it has issued, nor it what they have done.
+    host_can_block_ = options_.model == BlockingModel::kBlocking || traits.waits ||
+                      (job_.library() != Library::kNccl && traits.synchronous);
     const auto operations = program.placed_operations();
     for (std::uint32_t i = 0; i < operations.size();) {
       if (op_class(operations[i].kind) == OpClass::kCompletion) {
