@@ -210,8 +210,8 @@ void describe_mismatch(const Describer& describe, const CommunicatorDifference& 
   const std::vector<std::int32_t> deviating = ranks_of(describe.job(), deviation.deviating);
   const std::vector<std::int32_t> others = ranks_of(describe.job(), deviation.conforming);
   finding.title = fmt::format("{} and {} make different calls at #{} on {}", ranks_text(deviating), ranks_text(others),
-                              edit.reference, describe.communicator(difference.comm));
-  finding.explanation = fmt::format("at #{} on {}, {} call{} {}{}; {} call{} {}{}", edit.reference,
+                              difference.sequences.first + edit.reference, describe.communicator(difference.comm));
+  finding.explanation = fmt::format("at #{} on {}, {} call{} {}{}; {} call{} {}{}", difference.sequences.first + edit.reference,
                                     describe.communicator(difference.comm), ranks_text(deviating),
                                     deviating.size() == 1 ? "s" : "", describe.arguments(a), describe.from_site(a),
                                     ranks_text(others), others.size() == 1 ? "s" : "", describe.arguments(b),
@@ -234,9 +234,9 @@ void describe_order(const Describer& describe, const CommunicatorDifference& dif
   const std::vector<std::int32_t> others = ranks_of(describe.job(), deviation.conforming);
   finding.title = fmt::format("{} make{} the same calls on {} as {}, in another order, from #{} on", ranks_text(deviating),
                               deviating.size() == 1 ? "s" : "", describe.communicator(difference.comm),
-                              ranks_text(others), at);
+                              ranks_text(others), difference.sequences.first + at);
   finding.explanation = fmt::format(
-      "at #{} on {}, {} call{} {}{}, where {} call{} {}{}; each makes the other's call later", at,
+      "at #{} on {}, {} call{} {}{}, where {} call{} {}{}; each makes the other's call later", difference.sequences.first + at,
       describe.communicator(difference.comm), ranks_text(deviating), deviating.size() == 1 ? "s" : "",
       describe.arguments(describe.operation(sides.other, ours)), describe.from_site(describe.operation(sides.other, ours)),
       ranks_text(others), others.size() == 1 ? "s" : "", describe.arguments(describe.operation(sides.reference, theirs)),
@@ -263,20 +263,20 @@ void describe_imbalance(const Describer& describe, const CommunicatorDifference&
   const bool one = deviating.size() == 1;
   if (missing) {
     finding.title = fmt::format("{} {} not make {} #{} on {}, which {} make{}", subject, one ? "does" : "do",
-                                op_name(operation.kind), first.reference, describe.communicator(difference.comm),
+                                op_name(operation.kind), difference.sequences.first + first.reference, describe.communicator(difference.comm),
                                 ranks_text(others), others.size() == 1 ? "s" : "");
   } else {
     finding.title = fmt::format("{} make{} an extra {} #{} on {}, which {} {} not make", subject, one ? "s" : "",
-                                op_name(operation.kind), first.other, describe.communicator(difference.comm),
+                                op_name(operation.kind), difference.sequences.first + first.other, describe.communicator(difference.comm),
                                 ranks_text(others), others.size() == 1 ? "does" : "do");
   }
   const ProgramEnd end = describe.job().program(sides.other).end;
   const auto calls_of = [](std::size_t count) { return fmt::format("{} call{}", count, count == 1 ? "" : "s"); };
   finding.explanation = fmt::format(
       "calls on {} differ: {} make{} {}, {} make{} {}; {} {} {}{}; {}", describe.communicator(difference.comm), subject,
-      one ? "s" : "", calls_of(sides.other_calls->size()), ranks_text(others), others.size() == 1 ? "s" : "",
-      calls_of(sides.reference_calls->size()), missing ? "missing is" : "surplus is", describe.arguments(operation),
-      fmt::format("#{}", missing ? first.reference : first.other), describe.from_site(operation), imbalance.reason);
+      one ? "s" : "", calls_of(sides.other_calls->size() + difference.sequences.first), ranks_text(others), others.size() == 1 ? "s" : "",
+      calls_of(sides.reference_calls->size() + difference.sequences.first), missing ? "missing is" : "surplus is", describe.arguments(operation),
+      fmt::format("#{}", difference.sequences.first + (missing ? first.reference : first.other)), describe.from_site(operation), imbalance.reason);
   if (missing && end.kind == EndKind::kExited && end.status > 0 && first.other == sides.other_calls->size()) {
     finding.explanation += fmt::format("; {} exited with status {}", ranks_text(std::span(deviating).first(1)), end.status);
   }

@@ -327,7 +327,7 @@ class Diagnosis {
 
   Report report() {
     Report report;
-    report.run.name = job_.name();
+    report.run = {.name = job_.run().name, .attempt = job_.run().attempt, .others = job_.run().others};
     report.findings = merge_drafts(std::move(drafts_));
     set_verdict(report);
     set_suspects(report);
@@ -349,7 +349,7 @@ class Diagnosis {
     communicators += of_messages.size();
     report.summary = fmt::format("{} rank{}, {} communicator{}, {} calls", job_.programs().size(),
                                  job_.programs().size() == 1 ? "" : "s", communicators, communicators == 1 ? "" : "s",
-                                 job_.operation_count());
+                                 job_.operation_count() + job_.earlier_call_count());
     const auto deciding = std::ranges::find_if(report.findings, decides);
     const auto open = std::ranges::find_if(report.findings, [](const Finding& finding) {
       return finding.severity == Severity::kNote &&

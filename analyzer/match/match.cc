@@ -59,6 +59,7 @@ class Matcher {
   }
 
   MatchResult run() {
+    set_first_positions();
     for (std::uint32_t p = 0; p < job_.programs().size(); ++p) read_program(ProgramIndex{p});
     // Members that left a record but made no call on the communicator are members all the same.
     for (std::uint32_t c = 0; c < job_.communicators().size(); ++c) add_silent_members(CommIndex{c});
@@ -75,10 +76,26 @@ class Matcher {
     static constexpr std::uint32_t kNone = 0xffffffff;
   };
 
+  void set_first_positions() {
+    for (const Program& program : job_.programs()) {
+      for (const EarlierCalls& earlier : program.earlier) {
+        std::uint32_t& first = result_.communicators[to_size(earlier.comm)].first_position;
+        first = std::max(first, earlier.calls);
+        result_.begins_late = result_.begins_late || earlier.calls != 0;
+      }
+    }
+  }
+
   void read_program(ProgramIndex index) {
     const Program& program = job_.program(index);
     touched_.clear();
     ProgramTraits traits;
+    for (const EarlierCalls& earlier : program.earlier) {
+      if (earlier.calls == 0) continue;
+      touched_.push_back(earlier.comm);
+      count_[to_size(earlier.comm)] = earlier.calls;
+      fingerprint_[to_size(earlier.comm)] = 0;
+    }
     const auto operations = program.placed_operations();
     for (std::uint32_t i = 0; i < operations.size(); ++i) {
       const Operation& operation = operations[i];
@@ -91,7 +108,8 @@ class Matcher {
           touched_.push_back(operation.comm);
           fingerprint = 0;
         }
-        ++count;
+        const std::uint32_t position = count++;
+        if (result_.begins_late && position < result_.communicators[to_size(operation.comm)].first_position) continue;
         fingerprint = (fingerprint ^ signature(job_, operation)) * 0x9e3779b97f4a7c15ULL;
         fingerprint ^= fingerprint >> 31;
       } else if (is_point_to_point(operation.kind)) {
@@ -229,7 +247,7 @@ class Matcher {
     std::uint64_t next = 0;
     for (CommunicatorMatch& communicator : result_.communicators) {
       communicator.first_gate = GateIndex{static_cast<std::uint32_t>(next)};
-      next += communicator.positions;
+      next += communicator.matched_positions();
     }
     for (ChannelMatch& channel : result_.channels) {
       channel.first_gate = GateIndex{static_cast<std::uint32_t>(next)};
@@ -327,7 +345,7 @@ GateOwner owner_of(const MatchResult& match, GateIndex gate) {
     const auto after = std::ranges::upper_bound(match.communicators, number, {}, first_gate);
     const auto at = after - 1;
     return {.comm = CommIndex{static_cast<std::uint32_t>(at - match.communicators.begin())},
-            .seq = static_cast<std::uint32_t>(number - to_size(at->first_gate))};
+            .seq = static_cast<std::uint32_t>(number - to_size(at->first_gate)) + at->first_position};
   }
   const auto after = std::ranges::upper_bound(match.channels, number, {}, first_gate);
   const auto at = after - 1;

@@ -19,21 +19,30 @@ inline constexpr GateIndex kNoGate{0x3fffffff};
 /// The collectives of one member on one communicator.
 struct MemberCalls {
   ProgramIndex program = kNoProgram;
-  std::uint32_t count = 0;
-  std::uint64_t fingerprint = 0;  ///< hash over the signatures of all `count` calls, in order
+  std::uint32_t count = 0;        ///< with those before its record (Program::earlier)
+  std::uint64_t fingerprint = 0;  ///< hash over the signatures of its calls from first_position on, in order
 };
 
 struct CommunicatorMatch {
-  GateIndex first_gate{};         ///< gate of position `seq` = first_gate + seq
+  GateIndex first_gate{};         ///< of first_position; see gate_of()
+  /// Positions before this one are not matched: the record of some member begins after them.
+  std::uint32_t first_position = 0;
   std::uint32_t positions = 0;    ///< the largest count of a member
   std::uint32_t participants = 0; ///< members that must arrive at each gate, recorded or not
   std::vector<MemberCalls> members{};   ///< members that left a record, by program; callers that are no member are not here
   std::vector<ProgramIndex> outsiders{};  ///< callers that are no member
-  bool agreed = true;             ///< every recorded member made the same calls, to the same number
+  bool agreed = true;             ///< every recorded member made the same calls from first_position on, to the same number
   /// First position at which two members that came to it made different calls.
   std::optional<std::uint32_t> first_difference{};
   /// All positions that cannot complete for that reason, ascending.
   std::vector<std::uint32_t> blocking{};
+
+  /// kNoGate for a position that is not matched.
+  GateIndex gate_of(std::uint32_t seq) const {
+    if (seq < first_position) return kNoGate;
+    return GateIndex{static_cast<std::uint32_t>(first_gate) + (seq - first_position)};
+  }
+  std::uint32_t matched_positions() const { return positions > first_position ? positions - first_position : 0; }
 };
 
 /// Messages from one rank to another on one communicator (and with one tag, where tags are matched).
@@ -83,6 +92,7 @@ struct MatchResult {
   std::uint32_t gate_count = 0;
   std::size_t undecided_messages = 0;  ///< wildcards
   std::size_t opaque_calls = 0;        ///< calls that no rule decides
+  bool begins_late = false;            ///< some communicator has a first_position above 0
 
   bool agreed() const;
 };

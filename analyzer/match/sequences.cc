@@ -16,9 +16,11 @@ std::vector<CallSequences> collect_sequences(const Job& job, const MatchResult& 
     const CommunicatorMatch& communicator = match.communicators[to_size(communicators[slot])];
     slot_of_comm[to_size(communicators[slot])] = static_cast<std::uint32_t>(slot);
     result[slot].comm = communicators[slot];
+    result[slot].first = communicator.first_position;
     for (const MemberCalls& member : communicator.members) {
       result[slot].members.push_back(member.program);
-      result[slot].operations.emplace_back().reserve(member.count);
+      result[slot].operations.emplace_back().reserve(
+          member.count > communicator.first_position ? member.count - communicator.first_position : 0);
     }
   }
   const auto programs = job.programs();
@@ -33,7 +35,8 @@ std::vector<CallSequences> collect_sequences(const Job& job, const MatchResult& 
     for (std::uint32_t i = 0; i < operations.size(); ++i) {
       if (!is_collective(operations[i].kind) || operations[i].comm == kNoComm) continue;
       const std::uint32_t slot = slot_of_comm[to_size(operations[i].comm)];
-      if (slot != kNotAsked && is_turn(slot)) result[slot].operations[next[slot]].push_back(i);
+      if (slot == kNotAsked || operations[i].seq < result[slot].first) continue;
+      if (is_turn(slot)) result[slot].operations[next[slot]].push_back(i);
     }
     for (std::size_t slot = 0; slot < result.size(); ++slot) {
       if (is_turn(slot)) ++next[slot];
@@ -44,13 +47,13 @@ std::vector<CallSequences> collect_sequences(const Job& job, const MatchResult& 
 
 void find_first_differences(const Job& job, const CallSequences& sequences, CommunicatorMatch& communicator) {
   const auto operation = [&](std::size_t member, std::uint32_t seq) -> const Operation& {
-    return job.program(sequences.members[member]).operations[sequences.operations[member][seq]];
+    return job.program(sequences.members[member]).operations[sequences.operations[member][seq - sequences.first]];
   };
-  for (std::uint32_t seq = 0; seq < communicator.positions; ++seq) {
+  for (std::uint32_t seq = sequences.first; seq < communicator.positions; ++seq) {
     const Operation* reference = nullptr;
     bool blocks = false;
     for (std::size_t member = 0; member < sequences.members.size(); ++member) {
-      if (seq >= sequences.operations[member].size()) continue;
+      if (seq - sequences.first >= sequences.operations[member].size()) continue;
       const Operation& own = operation(member, seq);
       if (reference == nullptr) {
         reference = &own;

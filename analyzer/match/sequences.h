@@ -11,9 +11,10 @@
 
 namespace lockstep {
 
-/// operations[m][seq] = index in the program of `members[m]` of its call number `seq` on the communicator.
+/// operations[m][i] = index in the program of `members[m]` of its call number `first` + i on the communicator.
 struct CallSequences {
   CommIndex comm = kNoComm;
+  std::uint32_t first = 0;  ///< CommunicatorMatch::first_position
   std::vector<ProgramIndex> members{};
   std::vector<std::vector<std::uint32_t>> operations{};
 };

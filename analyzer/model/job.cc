@@ -65,12 +65,20 @@ std::string Job::count_text(Count count) const {
 
 const std::string& Job::source(SourceIndex index) const { return data_->sources[to_size(index)]; }
 Library Job::library() const { return data_->library; }
-const std::string& Job::name() const { return data_->name; }
+const RunInfo& Job::run() const { return data_->run; }
 const InputQuality& Job::quality() const { return data_->quality; }
 
 std::size_t Job::operation_count() const {
   std::size_t count = 0;
   for (const Program& program : data_->programs) count += program.operations.size();
+  return count;
+}
+
+std::uint64_t Job::earlier_call_count() const {
+  std::uint64_t count = 0;
+  for (const Program& program : data_->programs) {
+    for (const EarlierCalls& earlier : program.earlier) count += earlier.calls;
+  }
   return count;
 }
 

@@ -61,6 +61,13 @@ struct Place {
   std::string device{};
 };
 
+/// Collectives that a rank is known to have made on a communicator before the first one of its record.
+struct EarlierCalls {
+  CommIndex comm = kNoComm;
+  std::uint32_t calls = 0;
+  friend bool operator==(const EarlierCalls&, const EarlierCalls&) = default;
+};
+
 /// All that one rank did, in order.
 struct Program {
   std::int32_t rank = 0;  ///< rank in the job
@@ -69,11 +76,20 @@ struct Program {
   Place place{};
   SourceIndex source{};
   bool head_missing = false;  ///< calls before the first are lost (a ring that wrapped)
+  std::vector<EarlierCalls> earlier{};  ///< one a communicator; those not listed: none. Operation::seq counts from there
+  std::optional<double> last_event{};   ///< when the rank last entered or left a call, in seconds since 1970
   bool tail_missing = false;  ///< calls after the last may exist (cut file, unreadable lines): absence proves nothing
   std::size_t placed = 0;     ///< operations before the first gap; set by JobBuilder
 
   /// The operations whose positions are known: what is matched and replayed. Behind a gap there is only more to read.
   std::span<const Operation> placed_operations() const { return std::span(operations).first(placed); }
+};
+
+/// Which run of which launch this is, and what else was found beside it.
+struct RunInfo {
+  std::string name{};  ///< may be empty
+  int attempt = 0;     ///< restart count of the launcher
+  std::vector<std::string> others{};  ///< runs in the same directory that were not read
 };
 
 /// What a report must say about how good its input was.
@@ -112,9 +128,11 @@ class Job {
   const std::string& source(SourceIndex index) const;
 
   Library library() const;
-  const std::string& name() const;     ///< run name; may be empty
+  const RunInfo& run() const;
+  const std::string& name() const { return run().name; }
   const InputQuality& quality() const;
   std::size_t operation_count() const;
+  std::uint64_t earlier_call_count() const;  ///< sum of Program::earlier
 
  private:
   friend class JobBuilder;

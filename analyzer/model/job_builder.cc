@@ -33,9 +33,14 @@ std::uint16_t intern_small(std::unordered_map<std::string, std::uint16_t>& index
   return next;
 }
 
-/// Numbers the collectives of one rank per communicator. `next_seq` is all zero before and after.
+/// Numbers the collectives of one rank per communicator, after the earlier ones. `next_seq` is all zero before and after.
 void number_collectives(Program& program, std::vector<std::uint32_t>& next_seq, std::vector<CommIndex>& touched) {
   touched.clear();
+  for (const EarlierCalls& earlier : program.earlier) {
+    std::uint32_t& next = next_seq[to_size(earlier.comm)];
+    if (next == 0 && earlier.calls != 0) touched.push_back(earlier.comm);
+    next = std::max(next, earlier.calls);
+  }
   program.placed = program.operations.size();
   for (Operation& operation : program.operations) {
     if ((operation.flags & kOpGap) != 0) {
@@ -154,7 +159,9 @@ OperationExtra& JobBuilder::extra_of(Operation& operation) {
 
 void JobBuilder::set_library(Library library) { data_->library = library; }
 Library JobBuilder::library() const { return data_->library; }
-void JobBuilder::set_name(std::string_view name) { data_->name = name; }
+void JobBuilder::set_name(std::string_view name) { data_->run.name = name; }
+void JobBuilder::set_attempt(int attempt) { data_->run.attempt = attempt; }
+void JobBuilder::add_other_run(std::string_view name) { data_->run.others.emplace_back(name); }
 void JobBuilder::set_ranks_expected(std::size_t ranks) { data_->quality.ranks_expected = ranks; }
 
 void JobBuilder::warn(std::string message) {

@@ -50,6 +50,8 @@ class JobBuilder {
   void set_library(Library library);
   Library library() const;
   void set_name(std::string_view name);
+  void set_attempt(int attempt);
+  void add_other_run(std::string_view name);  ///< found beside this one, not read
   void set_ranks_expected(std::size_t ranks);
   /// Keeps the first kMaxWarnings and counts the rest.
   void warn(std::string message);

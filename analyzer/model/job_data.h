@@ -21,7 +21,7 @@ struct Job::Data {
   std::vector<std::string> sources{""};
   std::unordered_map<std::int32_t, ProgramEnd> ends_without_program;
   Library library = Library::kUnknown;
-  std::string name;
+  RunInfo run;
   InputQuality quality;
 };
 

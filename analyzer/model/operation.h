@@ -55,6 +55,7 @@ enum OperationFlags : std::uint16_t {
   kOpThreadUnsafe = 1U << 2, ///< its communicator was used by two threads at once
   kOpPersistent = 1U << 3,
   kOpGap = 1U << 4,          ///< no call: calls are missing here, so that nothing behind it has a known position
+  kOpHeld = 1U << 5,         ///< the rank's record ends inside this call: whatever might have let it go did not
 };
 
 /// `peer` values that are no rank.

@@ -1,8 +1,10 @@
 // The table of evidence formats that load_job() knows.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "read/job_intake.h"
@@ -16,6 +18,9 @@ struct EvidenceFormat {
   bool (*looks_like)(std::string_view head) = nullptr;
   /// Adds what the file says; returns how many programs. An Error means that nothing of it could be used.
   Result<std::size_t> (*read)(const EvidenceFile& file, JobIntake& intake) = nullptr;
+  /// Instead of `read`, for formats whose files mean something only beside each other: called once with all of them.
+  /// By file: the Error where nothing of it could be used.
+  std::vector<std::optional<Error>> (*read_together)(std::span<const EvidenceFile> files, JobIntake& intake) = nullptr;
 };
 
 inline constexpr std::size_t kHeadBytes = std::size_t{64} << 10;

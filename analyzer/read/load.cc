@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/mapped_file.h"
 #include "read/foreign_file.h"
 #include "read/formats.h"
+#include "read/trace_directory.h"
 
 namespace lockstep {
 namespace {
@@ -24,33 +26,83 @@ struct InputPath {
   friend auto operator<=>(const InputPath&, const InputPath&) = default;
 };
 
-/// The files of a directory, or why there are none.
-std::optional<Error> list_directory(const std::string& path, std::vector<InputPath>& inputs) {
+/// The files of a directory and of its newest run of traces, or why there are none.
+std::optional<Error> list_directory(const std::string& path, std::vector<InputPath>& inputs, JobBuilder& builder) {
   std::error_code error;
   const std::size_t before = inputs.size();
+  const std::optional<TraceDirectory> traces = find_newest_run(path);
+  if (traces) {
+    for (const std::string& file : traces->files) inputs.push_back({file, false});
+    for (const std::string& other : traces->others) builder.add_other_run(other);
+    for (const std::string& warning : traces->warnings) builder.warn(warning);
+    if (!traces->warnings.empty()) builder.set_incomplete();
+  }
   for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
     std::error_code ignored;
-    if (at->is_regular_file(ignored)) inputs.push_back({at->path().string(), false});
+    const std::string name = at->path().string();
+    const bool listed = traces && (name.ends_with(".lst") || name.ends_with(".ptr"));
+    if (!listed && at->is_regular_file(ignored)) inputs.push_back({name, false});
   }
   if (error) return Error{ErrorCode::kUnreadable, fmt::format("{}: {}", path, error.message())};
   if (inputs.size() == before) return Error{ErrorCode::kUnreadable, fmt::format("{}: no files in it", path)};
   return std::nullopt;
 }
 
-/// What went wrong with one file, or nothing.
-std::optional<Error> read_file(const InputPath& input, JobIntake& intake) {
-  const Result<MappedFile> file = MappedFile::open(input.path);
-  if (!file) return file.error();
-  const std::string_view contents = file->contents();
-  const EvidenceFormat* format = find_format(contents);
-  if (format == nullptr) {
-    return Error{ErrorCode::kUnreadable,
-                 fmt::format("{}: {}", input.path, what_it_looks_like(contents.substr(0, kHeadBytes)))};
+/// Opens and reads the files of a job, and keeps those that are read together until all are there.
+class FileReader {
+ public:
+  explicit FileReader(JobIntake& intake) : intake_(intake) {}
+
+  void read(const InputPath& input) {
+    Result<MappedFile> file = MappedFile::open(input.path);
+    if (!file) return fail(input, file.error());
+    const std::string_view contents = file->contents();
+    const EvidenceFormat* format = find_format(contents);
+    if (format == nullptr) {
+      return fail(input, {ErrorCode::kUnreadable,
+                          fmt::format("{}: {}", input.path, what_it_looks_like(contents.substr(0, kHeadBytes)))});
+    }
+    if (format->read_together != nullptr) {
+      kept_[format].push_back({input, *std::move(file)});
+      return;
+    }
+    const Result<std::size_t> programs = format->read({.path = input.path, .contents = contents}, intake_);
+    if (!programs) return fail(input, programs.error());
+    ++used_;
   }
-  const Result<std::size_t> programs = format->read({.path = input.path, .contents = contents}, intake);
-  if (!programs) return programs.error();
-  return std::nullopt;
-}
+
+  void read_kept() {
+    for (const auto& [format, files] : kept_) {
+      std::vector<EvidenceFile> views;
+      for (const KeptFile& file : files) views.push_back({.path = file.input.path, .contents = file.file.contents()});
+      const auto failures = format->read_together(views, intake_);
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        if (failures[i]) fail(files[i].input, *failures[i]);
+        else ++used_;
+      }
+    }
+    kept_.clear();
+  }
+
+  void fail(const InputPath& input, Error error) {
+    // A directory may hold anything besides evidence; a file that was named was meant to be read.
+    if (input.is_named) intake_.builder().set_incomplete();
+    intake_.builder().warn(error.message + ": not used");
+    errors.push_back(std::move(error));
+  }
+
+  std::size_t used() const { return used_; }
+  std::vector<Error> errors{};
+
+ private:
+  struct KeptFile {
+    InputPath input;
+    MappedFile file;
+  };
+  JobIntake& intake_;
+  std::map<const EvidenceFormat*, std::vector<KeptFile>> kept_;
+  std::size_t used_ = 0;
+};
 
 /// All of them in one line.
 Error join(const std::vector<Error>& errors) {
@@ -67,30 +119,20 @@ Error join(const std::vector<Error>& errors) {
 Result<Job> load_job(std::span<const std::string> paths) {
   if (paths.empty()) return Error{ErrorCode::kUsage, "no input given"};
   JobIntake intake;
+  FileReader reader(intake);
   std::vector<InputPath> inputs;
-  std::vector<Error> errors;
   for (const std::string& path : paths) {
     std::error_code ignored;
     if (path != "-" && fs::is_directory(path, ignored)) {
-      if (auto error = list_directory(path, inputs)) errors.push_back(std::move(*error));
+      if (auto error = list_directory(path, inputs, intake.builder())) reader.errors.push_back(std::move(*error));
     } else {
       inputs.push_back({path, true});
     }
   }
   std::ranges::sort(inputs);
-  std::size_t used = 0;
-  for (const InputPath& input : inputs) {
-    auto error = read_file(input, intake);
-    if (!error) {
-      ++used;
-      continue;
-    }
-    // A directory may hold anything besides evidence; a file that was named was meant to be read.
-    if (input.is_named) intake.builder().set_incomplete();
-    intake.builder().warn(error->message + ": not used");
-    errors.push_back(std::move(*error));
-  }
-  if (used == 0) return join(errors);
+  for (const InputPath& input : inputs) reader.read(input);
+  reader.read_kept();
+  if (reader.used() == 0) return join(reader.errors);
   return std::move(intake).finish();
 }
 

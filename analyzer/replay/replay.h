@@ -23,7 +23,8 @@
 //            collective for all members, but nonblocking calls stay nonblocking)
 //  coupled   as lazy, but a batch completes only together with every batch it exchanges messages with (mpi: as lazy)
 //
-// An operation known to have completed (OpState::kCompleted) never blocks. A collective whose kind, root or size differs
+// An operation known to have completed (OpState::kCompleted) never blocks. One that its rank's record ends in (kOpHeld)
+// did: `eager` does not let it go early. A collective whose kind, root or size differs
 // between members does not complete, unless it is known to have.
 #pragma once
 

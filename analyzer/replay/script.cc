@@ -31,6 +31,7 @@ class Compiler {
 
   Script run() {
     set_rendezvous_gates();
+    find_held_gates();
     script_.actors.reserve(job_.programs().size());
     for (std::uint32_t p = 0; p < job_.programs().size(); ++p) compile_program(ProgramIndex{p});
     return std::move(script_);
@@ -41,9 +42,9 @@ class Compiler {
     script_.missing.assign(match_.gate_count, 2);  // messages: both sides
     for (const CommunicatorMatch& communicator : match_.communicators) {
       const auto first = script_.missing.begin() + static_cast<std::ptrdiff_t>(to_size(communicator.first_gate));
-      std::fill_n(first, communicator.positions, communicator.participants);
+      std::fill_n(first, communicator.matched_positions(), communicator.participants);
       // Nobody arrives for the extra one: this position cannot complete.
-      for (const std::uint32_t seq : communicator.blocking) ++first[seq];
+      for (const std::uint32_t seq : communicator.blocking) ++first[seq - communicator.first_position];
     }
     for (std::size_t i = 0; i < match_.probes.size(); ++i) {
       const auto gate = static_cast<std::uint32_t>(match_.gate_count + i);
@@ -55,6 +56,18 @@ class Compiler {
       script_.missing.insert(script_.missing.end(), coupling_->launches.begin(), coupling_->launches.end());
     }
     script_.rendezvous_count = static_cast<std::uint32_t>(script_.missing.size());
+  }
+
+  /// Collectives that a rank is known to have stood in to the end: leaving early did not happen there.
+  void find_held_gates() {
+    for (const Program& program : job_.programs()) {
+      for (auto at = program.operations.rbegin(); at != program.operations.rend() && (at->flags & kOpHeld) != 0; ++at) {
+        if (!is_collective(at->kind) || at->comm == kNoComm) continue;
+        const GateIndex gate = match_.communicators[to_size(at->comm)].gate_of(at->seq);
+        if (gate != kNoGate) held_gates_.push_back(static_cast<std::uint32_t>(gate));
+      }
+    }
+    std::ranges::sort(held_gates_);
   }
 
   void compile_program(ProgramIndex index) {
@@ -92,7 +105,8 @@ class Compiler {
   }
 
   bool is_plain(const ProgramTraits& traits) const {
-    if (coupling_ || traits.waits || traits.batches || traits.captured || traits.outsider || !match_.probes.empty()) {
+    if (coupling_ || traits.waits || traits.batches || traits.captured || traits.outsider || match_.begins_late ||
+        !match_.probes.empty()) {
       return false;
     }
     if (mpi_) return !traits.nonblocking && !(traits.rooted && options_.model == BlockingModel::kEager);
@@ -108,7 +122,8 @@ class Compiler {
       if (gate == kNoGate) return std::nullopt;
       Part part{.gate = static_cast<std::uint32_t>(gate), .operation = i, .waits = !known_complete};
       if (coupling_) part.gate = first_component_gate_ + coupling_->component[to_size(program_)][ordinal];
-      if (is_buffered_send(job_.library(), options_.model, operation.kind)) part.waits = false;
+      const bool held = (operation.flags & kOpHeld) != 0;
+      if (!held && is_buffered_send(job_.library(), options_.model, operation.kind)) part.waits = false;
       return part;
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return std::nullopt;
@@ -117,7 +132,9 @@ class Compiler {
     if (!communicator.outsiders.empty() && std::ranges::find(communicator.outsiders, program_) != communicator.outsiders.end()) {
       return std::nullopt;
     }
-    Part part{.gate = static_cast<std::uint32_t>(communicator.first_gate) + operation.seq,
+    const GateIndex gate = communicator.gate_of(operation.seq);
+    if (gate == kNoGate) return std::nullopt;
+    Part part{.gate = static_cast<std::uint32_t>(gate),
               .operation = i,
               .waits = !known_complete};
     if (mpi_ && options_.model == BlockingModel::kEager) relax_rooted(operation, communicator, part);
@@ -129,6 +146,7 @@ class Compiler {
     if (!has_root(operation.kind) || std::ranges::binary_search(communicator.blocking, operation.seq)) {
       return;
     }
+    if (std::ranges::binary_search(held_gates_, part.gate)) return;
     const bool is_root = operation.peer == job_.program(program_).rank;
     const bool root_sends = operation.kind == OpKind::kBroadcast || operation.kind == OpKind::kScatter ||
                             operation.kind == OpKind::kScatterV;
@@ -342,6 +360,7 @@ class Compiler {
   const bool mpi_;
   std::optional<Coupling> coupling_;
   std::uint32_t first_component_gate_ = 0;
+  std::vector<std::uint32_t> held_gates_;  // sorted
   Script script_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> probes_of_;  // message gate to gates of its probes
   std::size_t next_probe_ = 0;                                               // programs are compiled in order

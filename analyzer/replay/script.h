@@ -57,7 +57,7 @@ class PlainItems {
     if (what == OpClass::kPointToPoint) {
       const GateIndex gate = match_.message_gates[program][ordinal++];
       if (gate == kNoGate) return {};
-      if (buffered_[static_cast<std::size_t>(operation.kind)]) flags = ScriptItem::kArrive;
+      if (buffered_[static_cast<std::size_t>(operation.kind)] && (operation.flags & kOpHeld) == 0) flags = ScriptItem::kArrive;
       return {static_cast<std::uint32_t>(gate) | flags, at};
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return {};

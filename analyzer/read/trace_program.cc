@@ -1,0 +1,402 @@
+// See the header. One pass; 10^8 calls go through `add`, so it looks things up by index only.
+#include "read/trace_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "read/trace_bytes.h"
+#include "read/trace_calls.h"
+#include "read/trace_requests.h"
+
+namespace lockstep {
+namespace {
+
+using trace::CallRecord;
+
+/// What must agree in the collectives of each kind, beyond kind and root (schemas/FORMAT.md, section 4).
+bool has_compared_type(OpKind kind) {
+  return op_class(kind) == OpClass::kCollective && kind != OpKind::kGatherV && kind != OpKind::kScatterV &&
+         kind != OpKind::kAllToAllV && kind != OpKind::kAllToAllW;
+}
+
+template <class T>
+T at_or_none(const std::vector<T>& table, std::size_t id) {
+  return id < table.size() ? table[id] : T{};
+}
+
+class ProgramReader {
+ public:
+  ProgramReader(const TraceTables& tables, const RingIndex& ring, const TraceNames& names, JobIntake& intake)
+      : tables_(tables),
+        ring_(ring),
+        names_(names),
+        intake_(intake),
+        bytes_(tables.contents),
+        requests_(intake.builder()),
+        positions_(names.comms.size()) {}
+
+  TraceProgram read() {
+    program().head_missing = ring_.head_missing;
+    reserve();
+    if (ring_.several_threads) read_by_time();
+    else read_in_order();
+    finish_positions();
+    return std::move(result_);
+  }
+
+ private:
+  /// What was seen of one communicator: the position of its first call here, and the one that comes next.
+  struct Positions {
+    bool seen = false;
+    std::uint32_t first = 0;
+    std::uint32_t next = 0;
+  };
+
+  Program& program() { return result_.program; }
+  std::vector<Operation>& operations() { return result_.program.operations; }
+
+  void reserve() {
+    std::size_t records = 0;
+    for (const RingBlock& block : ring_.blocks) records += (block.end - block.offset) / trace::kRecordBytes;
+    // The last block is rarely full; a whole file of one block is small.
+    operations().reserve(records);
+  }
+
+  void read_in_order() {
+    for (const RingBlock& block : ring_.blocks) {
+      const bool is_last = &block == &ring_.blocks.back();
+      const auto visit = [this, is_last](const CallRecord& call, const CallExtensions& extensions, bool left) {
+        add(call, extensions, call.return_ticks != 0 || left || !is_last);
+      };
+      const bool intact = visit_block(bytes_, block, visit);
+      if (!intact) lose_history();
+    }
+  }
+
+  /// Threads are merged by the times at which calls began. Calls that have not returned come last, and together: each
+  /// thread stands in its own.
+  void read_by_time() {
+    struct Entry {
+      CallRecord call;
+      CallExtensions extensions;
+      bool returned = false;
+    };
+    std::vector<Entry> entries;
+    const auto collect = [&](const RingBlock& block, bool open_only) {
+      const bool intact = visit_block(bytes_, block, [&](const CallRecord& call, const CallExtensions& extensions, bool left) {
+        const bool returned = call.return_ticks != 0 || left;
+        if (!open_only || !returned) entries.push_back({call, extensions, returned});
+      });
+      if (intact) return;
+      entries.clear();
+      program().head_missing = true;
+    };
+    for (const RingBlock& block : ring_.stranded) collect(block, true);
+    for (const RingBlock& block : ring_.blocks) collect(block, false);
+    std::ranges::stable_sort(entries, {}, [](const Entry& entry) { return std::tuple(!entry.returned, entry.call.enter_ticks); });
+    const auto open = std::ranges::find(entries, false, &Entry::returned);
+    const bool several_open = entries.end() - open > 1;
+    for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
+      const std::size_t before = operations().size();
+      add(entry->call, entry->extensions, entry->returned);
+      if (entry->returned || !several_open) continue;
+      for (std::size_t i = before; i < operations().size(); ++i) operations()[i].launch = kOpenLaunch;
+    }
+  }
+
+  /// Everything up to here is worth nothing: calls are missing behind it.
+  void lose_history() {
+    operations().clear();
+    result_.messages.clear();
+    requests_.forget_all();
+    program().head_missing = true;
+    for (Positions& positions : positions_) {
+      if (positions.seen) positions.first = positions.next;
+    }
+  }
+
+  void finish_positions() {
+    for (std::size_t id = 0; id < positions_.size(); ++id) {
+      const TraceCommView& view = names_.comms[id];
+      if (view.index == kNoComm) continue;
+      std::uint32_t earlier = positions_[id].first;
+      if (!positions_[id].seen && program().head_missing) {
+        earlier = static_cast<std::uint32_t>(std::min<std::uint64_t>(tables_.comms[id].now.calls, 0xffff'fff0U));
+      }
+      if (earlier != 0) program().earlier.push_back({view.index, earlier});
+    }
+  }
+
+  void add(const CallRecord& call, const CallExtensions& extensions, bool returned) {
+    ++number_;
+    last_ticks_ = std::max({last_ticks_, call.enter_ticks, call.return_ticks});
+    Operation operation{.site = at_or_none(names_.sites, call.call_site),
+                        .line = number_,
+                        .kind = static_cast<OpKind>(call.kind),
+                        .state = returned ? OpState::kCompleted : OpState::kEntered};
+    constexpr std::uint8_t kUndecided = trace::kCallInterComm | trace::kCallPersistent;
+    const OpClass what = op_class(operation.kind);
+    if ((call.flags & kUndecided) != 0 || what == OpClass::kNone || what == OpClass::kOpaque) {
+      add_opaque(operation, extensions.name.empty() ? op_name(operation.kind) : std::string_view(extensions.name));
+    } else if (is_collective(operation.kind)) {
+      add_collective(call, extensions, operation);
+    } else if (what == OpClass::kPointToPoint) {
+      add_message(call, extensions, operation);
+    } else if (what == OpClass::kCompletion) {
+      add_completion(call, extensions, operation);
+    } else {
+      operations().push_back(operation);
+    }
+  }
+
+  void add_opaque(Operation operation, std::string_view name) {
+    operation.kind = OpKind::kOpaque;
+    operation.extra = intake_.shared_extra({}, name);
+    operations().push_back(operation);
+  }
+
+  /// A call that meets nobody: with MPI_PROC_NULL, or a wait for nothing that is open.
+  void add_marker(Operation operation, std::string_view label) {
+    operation.kind = OpKind::kCompute;
+    operation.extra = intake_.shared_extra(label, {});
+    operations().push_back(operation);
+  }
+
+  const TraceCommView* view_of(std::uint32_t comm) const {
+    return comm < names_.comms.size() && names_.comms[comm].index != kNoComm ? &names_.comms[comm] : nullptr;
+  }
+
+  void add_collective(const CallRecord& call, const CallExtensions& extensions, Operation operation) {
+    if (call.comm == 0 && operation.kind == OpKind::kInit) {
+      operations().push_back(operation);
+      return;
+    }
+    const TraceCommView* view = view_of(call.comm);
+    if (view == nullptr || (call.seq == trace::kNoPosition && operation.state != OpState::kCompleted)) {
+      add_opaque(operation, op_name(operation.kind));
+      return;
+    }
+    if (call.seq == trace::kNoPosition) {  // made by a part of the communicator: it has no position there
+      operations().push_back(operation);
+      return;
+    }
+    if (!take_position(call.comm, call.seq)) return;
+    operation.comm = view->index;
+    if (call.peer >= 0 && has_root(operation.kind)) operation.peer = rank_of(*view, call.peer);
+    if ((call.flags & trace::kCallNonblocking) != 0) {
+      operation.flags |= kOpNonblocking;
+      if (operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
+      if (call.aux != 0) operation.handle = requests_.open(call.aux, static_cast<std::uint32_t>(operations().size()));
+    }
+    if (view->compare_arguments && has_compared_type(operation.kind) && operation.kind != OpKind::kBarrier) {
+      add_arguments(call, extensions, operation);
+    }
+    if (extensions.has_creation && operation.kind == OpKind::kSplit) add_split(extensions.creation, operation);
+    operations().push_back(operation);
+  }
+
+  void add_arguments(const CallRecord& call, const CallExtensions& extensions, Operation& operation) {
+    operation.datatype = at_or_none(names_.datatypes, call.datatype);
+    if (has_reduction(operation.kind)) operation.redop = at_or_none(names_.redops, call.redop);
+    if (operation.kind == OpKind::kAllGatherV || operation.kind == OpKind::kReduceScatterV) {
+      if (extensions.has_counts[1]) operation.extra = counts_extra(extensions.counts[1]);
+      else if (extensions.has_counts[0]) operation.extra = counts_extra(extensions.counts[0]);
+    } else {
+      operation.count = Count::of(call.count);
+    }
+  }
+
+  /// Vectors are compared by what every record of them holds: the first four counts, the sum and the hash.
+  std::uint32_t counts_extra(const trace::CountsRecord& record) {
+    const auto [at, added] = counts_extras_.try_emplace(std::tuple(record.hash, record.total, record.members), 0U);
+    if (added) {
+      OperationExtra extra;
+      const std::uint32_t shown = std::min<std::uint32_t>(record.members, 4);
+      extra.counts.assign(record.counts, record.counts + shown);
+      if (record.members > shown) extra.counts.insert(extra.counts.end(), {record.total, record.hash});
+      at->second = intake_.builder().extra(std::move(extra));
+    }
+    return at->second;
+  }
+
+  void add_split(const trace::CreationRecord& creation, Operation& operation) {
+    const std::string color = creation.color == trace::kNoColor ? "undefined" : std::to_string(creation.color);
+    operation.extra = intake_.builder().extra({.color = color, .key = std::to_string(creation.key)});
+  }
+
+  /// False: the call cannot be placed, and is left out.
+  bool take_position(std::uint32_t comm, std::uint32_t seq) {
+    Positions& positions = positions_[comm];
+    if (!positions.seen) {
+      // Without a lost head the first call is number 0, unless the recorder came late.
+      positions = {.seen = true, .first = seq, .next = seq};
+    } else if (seq != positions.next) {
+      if (seq < positions.next) {
+        if (!warned_order_) result_.warnings.emplace_back("positions of collectives go backwards: those calls are left out");
+        warned_order_ = program().tail_missing = true;
+        return false;
+      }
+      result_.warnings.push_back(fmt::format("collectives {} to {} of communicator {} are missing: what comes before is left out",
+                                             positions.next, seq - 1, comm));
+      lose_history();
+      positions.first = seq;
+    }
+    positions.next = seq + 1;
+    return true;
+  }
+
+  static std::int32_t rank_of(const TraceCommView& view, std::int32_t comm_rank) {
+    const auto index = static_cast<std::size_t>(comm_rank);
+    return comm_rank >= 0 && index < view.members.size() ? view.members[index] : kNoPeer;
+  }
+
+  void add_message(const CallRecord& call, const CallExtensions& extensions, Operation operation) {
+    const TraceCommView* view = view_of(call.comm);
+    if (view == nullptr && call.peer != trace::kProcNull) {
+      add_opaque(operation, op_name(operation.kind));
+      return;
+    }
+    if (extensions.has_half) operation.launch = ++launches_;
+    if (operation.kind == OpKind::kIbsend || is_immediate(operation.kind)) operation.flags |= kOpNonblocking;
+    if (operation.nonblocking() && operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
+    Operation first = operation;
+    if (operation.nonblocking() && call.detail != 0 && call.peer != trace::kProcNull) {
+      first.handle = requests_.open(call.detail, static_cast<std::uint32_t>(operations().size()));
+    }
+    add_half(view, {call.peer, call.aux, call.seq, call.count, call.datatype}, first);
+    if (!extensions.has_half) return;
+    operation.kind = OpKind::kRecv;
+    const trace::SecondHalfRecord& half = extensions.half;
+    add_half(view, {half.peer, half.tag, half.seq, half.count, half.datatype}, operation);
+  }
+
+  struct Half {
+    std::int32_t peer;
+    std::uint32_t tag, seq;
+    std::uint64_t count;
+    std::uint16_t datatype;
+  };
+
+  void add_half(const TraceCommView* view, const Half& half, Operation operation) {
+    if (half.peer == trace::kProcNull || view == nullptr) {
+      add_marker(operation, "message with MPI_PROC_NULL");
+      return;
+    }
+    if (half.peer == trace::kAnySource) {
+      operation.peer = kAnyPeer;
+    } else if (operation.peer = rank_of(*view, half.peer); operation.peer == kNoPeer) {
+      add_opaque(operation, op_name(operation.kind));
+      return;
+    }
+    operation.comm = view->index;
+    operation.tag = half.tag == trace::kAnyTagWord ? kAnyTag : half.tag;
+    operation.count = Count::of(half.count);
+    operation.datatype = at_or_none(names_.datatypes, half.datatype);
+    result_.messages.push_back({static_cast<std::uint32_t>(operations().size()), half.seq});
+    operations().push_back(operation);
+  }
+
+  void add_completion(const CallRecord& call, const CallExtensions& extensions, Operation operation) {
+    if (operation.kind == OpKind::kProbe || operation.kind == OpKind::kIprobe) {
+      add_probe(call, operation);
+      return;
+    }
+    const bool returned = operation.state == OpState::kCompleted;
+    std::vector<std::uint64_t> asked(extensions.requests.begin(), extensions.requests.end());
+    if (asked.empty() && call.detail != 0) asked.push_back(call.detail);
+    if (operation.kind == OpKind::kWait || (operation.kind == OpKind::kWaitAny && asked.size() == 1)) {
+      operation.kind = OpKind::kWait;
+      add_waits(call, asked, operation);
+      return;
+    }
+    operations().push_back(operation);
+    if (!returned || (call.flags & trace::kCallSucceeded) == 0) return;
+    if (asked.size() == 1) {
+      complete(asked.front());
+    } else if (call.seq < asked.size()) {
+      complete(asked[call.seq]);
+    } else {
+      // Which of them completed is not recorded.
+      for (const std::uint64_t request : asked) {
+        if (const auto open = requests_.find(request)) operations()[open->operation].state = OpState::kUnknown;
+      }
+    }
+  }
+
+  void add_probe(const CallRecord& call, Operation operation) {
+    const TraceCommView* view = view_of(call.comm);
+    if (view == nullptr || call.peer == trace::kProcNull) {
+      add_marker(operation, op_name(operation.kind));
+      return;
+    }
+    operation.comm = view->index;
+    operation.peer = call.peer == trace::kAnySource ? kAnyPeer : rank_of(*view, call.peer);
+    operation.tag = call.aux == trace::kAnyTagWord ? kAnyTag : call.aux;
+    // A probe that returned decides nothing: the receive after it is in the record.
+    if (operation.kind == OpKind::kProbe && operation.state == OpState::kCompleted) operation.kind = OpKind::kIprobe;
+    operations().push_back(operation);
+  }
+
+  /// One wait for each request: a wait without a handle would wait for all that are open.
+  void add_waits(const CallRecord& call, const std::vector<std::uint64_t>& asked, Operation operation) {
+    bool any = false;
+    bool unknown = (call.flags & trace::kCallTruncated) != 0;
+    for (const std::uint64_t request : asked) {
+      const auto open = requests_.find(request);
+      if (!open) {
+        unknown = unknown || request != 0;
+        continue;
+      }
+      any = true;
+      operation.handle = open->handle;
+      operations().push_back(operation);
+      if (operation.state == OpState::kCompleted) complete(request);
+    }
+    if (operation.state != OpState::kCompleted && unknown) add_opaque(operation, "MPI_Wait for a request that the record does not hold");
+    else if (!any) add_marker(operation, "wait for nothing that is open");
+  }
+
+  void complete(std::uint64_t request) {
+    const auto open = requests_.find(request);
+    if (!open) return;
+    operations()[open->operation].state = OpState::kCompleted;
+    requests_.close(request);
+  }
+
+ public:
+  std::uint64_t last_ticks() const { return last_ticks_; }
+
+ private:
+  static constexpr std::uint32_t kOpenLaunch = 0xffff'ffff;
+
+  const TraceTables& tables_;
+  const RingIndex& ring_;
+  const TraceNames& names_;
+  JobIntake& intake_;
+  const TraceBytes bytes_;
+  TraceProgram result_;
+  TraceRequests requests_;
+  std::vector<Positions> positions_;  // by communicator id
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, std::uint32_t> counts_extras_;
+  std::uint32_t number_ = 0;
+  std::uint32_t launches_ = 0;
+  std::uint64_t last_ticks_ = 0;
+  bool warned_order_ = false;
+};
+
+}  // namespace
+
+TraceProgram read_trace_program(const TraceTables& tables, const RingIndex& ring, const TraceNames& names, JobIntake& intake) {
+  ProgramReader reader(tables, ring, names, intake);
+  TraceProgram result = reader.read();
+  if (reader.last_ticks() != 0) {
+    const double at = TraceClock(tables, ring).unix_seconds(reader.last_ticks());
+    if (at > 0) result.program.last_event = at;
+  }
+  return result;
+}
+
+}  // namespace lockstep

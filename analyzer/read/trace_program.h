@@ -1,0 +1,47 @@
+// From the ring of one trace to the program of one rank.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/job.h"
+#include "read/job_intake.h"
+#include "read/trace_ring.h"
+#include "read/trace_tables.h"
+
+namespace lockstep {
+
+/// How a communicator of a file stands in the Job.
+struct TraceCommView {
+  CommIndex index = kNoComm;               ///< kNoComm: its calls cannot be compared, and become opaque
+  std::span<const std::int32_t> members{}; ///< job ranks by communicator rank; empty = not known
+  bool compare_arguments = true;           ///< false: of its calls only kind and root are compared
+};
+
+/// The ids of one file, translated.
+struct TraceNames {
+  std::vector<TraceCommView> comms{};
+  std::vector<SiteIndex> sites{};
+  std::vector<DatatypeIndex> datatypes{};
+  std::vector<RedopIndex> redops{};
+};
+
+/// Where a message stands among those between the same two ranks, as its recorder counted.
+struct MessagePosition {
+  std::uint32_t operation = 0;
+  std::uint32_t seq = 0;  ///< trace::kNoPosition: not counted
+};
+
+struct TraceProgram {
+  Program program{};
+  std::vector<MessagePosition> messages{};  ///< in the order of the operations
+  std::vector<std::string> warnings{};
+};
+
+/// Reads all calls that the ring still holds. Blocks that the process overwrites meanwhile are left out, and what stands
+/// before them with them. Operation::line is the number of the call in the file, from 1.
+TraceProgram read_trace_program(const TraceTables& tables, const RingIndex& ring, const TraceNames& names, JobIntake& intake);
+
+}  // namespace lockstep

@@ -1,0 +1,240 @@
+// See the header.
+#include "read/trace_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "read/native_sites.h"
+#include "read/native_names.h"
+#include "read/trace_process.h"
+#include "read/trace_program.h"
+#include "read/trace_ring.h"
+#include "read/trace_tables.h"
+
+namespace lockstep {
+namespace {
+
+struct TraceInput {
+  TraceTables tables{};
+  RingIndex ring{};
+};
+
+/// A communicator of the job, joined from the files of its members.
+struct JobComm {
+  CommIndex index = kNoComm;
+  std::vector<std::int32_t> members{};
+  bool comparable = true;
+  bool compare_arguments = true;
+};
+
+class TraceSet {
+ public:
+  TraceSet(std::vector<TraceInput> inputs, JobIntake& intake) : inputs_(std::move(inputs)), intake_(intake) {}
+
+  void read() {
+    choose_run();
+    choose_files();
+    join_communicators();
+    for (TraceInput& input : inputs_) read_program(input);
+  }
+
+ private:
+  JobBuilder& builder() { return intake_.builder(); }
+
+  /// Runs are never mixed: that of the youngest process is read.
+  void choose_run() {
+    const TraceInput* youngest = nullptr;
+    for (const TraceInput& input : inputs_) {
+      if (youngest == nullptr || input.tables.header.start_unix_ns > youngest->tables.header.start_unix_ns) youngest = &input;
+    }
+    const std::string run = youngest->tables.run;
+    std::set<std::string> others;
+    for (const TraceInput& input : inputs_) {
+      if (input.tables.run != run) others.insert(input.tables.run);
+    }
+    builder().set_name(run);
+    builder().set_attempt(std::max(0, youngest->tables.process.attempt));
+    if (others.empty()) return;
+    for (const std::string& other : others) builder().add_other_run(other);
+    builder().warn(fmt::format("the traces are of {} runs: {} is read, the newest", others.size() + 1, excerpt(run)));
+    std::erase_if(inputs_, [&](const TraceInput& input) { return input.tables.run != run; });
+  }
+
+  /// One file a rank. A fork of a recorded process is no rank of its own where that process has a file.
+  void choose_files() {
+    std::erase_if(inputs_, [&](const TraceInput& input) {
+      if (input.tables.job_rank() >= 0) return false;
+      builder().warn(fmt::format("{}: nothing says which rank wrote it (MPI was not initialised): not used", input.tables.path));
+      return true;
+    });
+    const auto preference = [](const TraceInput& input) {
+      return std::tuple(input.tables.job_rank(), input.tables.has_state(trace::kStateForkedFrom),
+                        ~input.tables.header.start_unix_ns, input.tables.path);
+    };
+    std::ranges::sort(inputs_, {}, preference);
+    for (std::size_t i = 1; i < inputs_.size();) {
+      const TraceTables& used = inputs_[i - 1].tables;
+      const TraceTables& other = inputs_[i].tables;
+      if (used.job_rank() != other.job_rank()) {
+        ++i;
+        continue;
+      }
+      builder().warn(fmt::format("{} is of rank {} too, and {}: {} is used", other.path, used.job_rank(),
+                                 other.has_state(trace::kStateForkedFrom) ? "of a forked process" : "older", used.path));
+      inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  void join_communicators() {
+    for (const TraceInput& input : inputs_) {
+      for (const TraceComm& comm : input.tables.comms) {
+        if (comm.known() && comm.record.identity != 0) join(comm, input);
+      }
+    }
+  }
+
+  void join(const TraceComm& comm, const TraceInput& input) {
+    const auto [at, added] = comms_.try_emplace(comm.record.identity);
+    JobComm& joined = at->second;
+    if (added) {
+      if (auto members = expand_ranges(comm.ranges, comm.record.nranks)) joined.members = std::move(*members);
+      const std::string name = comm.name.empty() ? unnamed(comm.record) : comm.name;
+      joined.index = builder().communicator(fmt::format("mpi:{:016x}", comm.record.identity), name, joined.members);
+    } else if (!comm.name.empty() && builder().communicator(joined.index).name != comm.name) {
+      builder().rename(joined.index, comm.name);
+    }
+    intake_.add_to_world(joined.members);
+    // Positions of a late starter count from its start; without a state they are only known while nothing is lost.
+    const bool placed = comm.has_state ? (comm.flags & trace::kCommLateStart) == 0 : !input.ring.head_missing;
+    if (!comm.comparable() || !placed || joined.members.empty()) joined.comparable = false;
+    if ((comm.flags & trace::kCommUnverified) != 0) joined.compare_arguments = false;
+  }
+
+  static std::string unnamed(const trace::CommRecord& record) {
+    const auto kind = static_cast<OpKind>(record.kind);
+    return fmt::format("{}{}", op_class(kind) == OpClass::kCreation ? op_name(kind) : "comm", record.creation);
+  }
+
+  TraceNames names_of(const TraceTables& tables) {
+    TraceNames names;
+    for (const TraceComm& comm : tables.comms) {
+      TraceCommView view;
+      if (comm.known() && comm.record.identity != 0) {
+        const JobComm& joined = comms_.at(comm.record.identity);
+        if (joined.comparable) view = {joined.index, joined.members, joined.compare_arguments};
+      }
+      names.comms.push_back(view);
+    }
+    for (const TraceSite& site : tables.sites) names.sites.push_back(site_of(tables, site));
+    for (const TraceNamed& type : tables.datatypes) {
+      names.datatypes.push_back(builder().datatype(name_of(datatypes_, type, datatype_from_native_name(type.name))));
+    }
+    for (const TraceNamed& redop : tables.redops) {
+      names.redops.push_back(builder().redop(name_of(redops_, redop, redop_from_native_name(redop.name))));
+    }
+    return names;
+  }
+
+  /// Names that the ranks compare: one name for each hash. `usual` is how reports spell it, where that is one hash alone.
+  struct NameTable {
+    std::map<std::uint64_t, std::string> by_hash;
+    std::set<std::string> taken;
+  };
+  static std::string name_of(NameTable& table, const TraceNamed& named, std::string_view usual) {
+    if (named.name.empty()) return {};
+    const auto [at, added] = table.by_hash.try_emplace(named.hash);
+    if (!added) return at->second;
+    std::string name(usual.empty() ? std::string_view(named.name) : usual);
+    if (table.taken.contains(name)) name = named.name;
+    for (int i = 2; table.taken.contains(name); ++i) name = fmt::format("{}#{}", named.name, i);
+    table.taken.insert(name);
+    return at->second = name;
+  }
+
+  SiteIndex site_of(const TraceTables& tables, const TraceSite& site) {
+    if (!site.python.empty()) return builder().site({site.python});
+    if (site.address == 0) return SiteIndex{};
+    const bool known = site.module < tables.modules.size();
+    const TraceModule& module = known ? tables.modules[site.module] : kNoModule;
+    return builder().site({native_.frames(module.path, module.build_id, site.module == 0 ? site.address : site.file_offset)});
+  }
+
+  void read_program(const TraceInput& input) {
+    const TraceTables& tables = input.tables;
+    TraceProgram read = read_trace_program(tables, input.ring, names_of(tables), intake_);
+    Program& program = read.program;
+    program.rank = tables.job_rank();
+    program.source = builder().source(tables.path);
+    program.end = end_of_process(tables);
+    program.place = {.host = tables.host, .pid = tables.header.pid};
+    if (tables.header.local_rank >= 0) program.place.local_rank = tables.header.local_rank;
+    program.tail_missing = program.tail_missing || tables.cut || tables.has_state(trace::kStateStopped) ||
+                           tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom);
+    if (program.end.kind == EndKind::kUnknown && !program.tail_missing) mark_held(program);
+    warn_about(tables, read);
+    intake_.set_library(Library::kMpi, tables.path);
+    if (tables.job_ranks() > 0) {
+      ranks_expected_ = std::max(ranks_expected_, static_cast<std::size_t>(tables.job_ranks()));
+      intake_.set_ranks_expected(ranks_expected_);
+    }
+    intake_.add_to_world({&program.rank, 1});
+    intake_.add_program(std::move(program));
+  }
+
+  /// The process is gone, and was inside these calls.
+  static void mark_held(Program& program) {
+    for (auto at = program.operations.rbegin(); at != program.operations.rend() && at->state == OpState::kEntered; ++at) {
+      at->flags |= kOpHeld;
+    }
+  }
+
+  void warn_about(const TraceTables& tables, const TraceProgram& read) {
+    FileWarnings warnings(builder(), tables.path);
+    for (const std::string& warning : read.warnings) warnings.warn(0, warning);
+    for (const std::string& note : tables.notes) warnings.warn(0, fmt::format("the recorder says: {}", excerpt(note)));
+    if (tables.cut) warnings.warn(0, fmt::format("is cut: {} of {} bytes", tables.contents.size(), tables.header.file_bytes));
+    if (tables.side_damaged) warnings.warn(0, "its side records are damaged: names, sites and communicators may be missing");
+    if (tables.header.records_dropped != 0) {
+      warnings.warn(0, fmt::format("{} records found no place: calls are missing", tables.header.records_dropped));
+    }
+    if (tables.has_state(trace::kStateSideFull)) warnings.warn(0, "its side area is full: some names and sites are missing");
+    if (tables.cut || tables.side_damaged || read.program.tail_missing) builder().set_incomplete();
+  }
+
+  static inline const TraceModule kNoModule{};
+
+  std::vector<TraceInput> inputs_;
+  JobIntake& intake_;
+  std::map<std::uint64_t, JobComm> comms_;  // by identity
+  NameTable datatypes_;
+  NameTable redops_;
+  NativeSites native_;
+  std::size_t ranks_expected_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> files, JobIntake& intake) {
+  std::vector<std::optional<Error>> errors(files.size());
+  std::vector<TraceInput> inputs;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    Result<TraceTables> tables = read_trace_tables(files[i].path, files[i].contents);
+    if (!tables) {
+      errors[i] = tables.error();
+      continue;
+    }
+    TraceInput input{.tables = *std::move(tables)};
+    input.ring = index_ring(input.tables);
+    inputs.push_back(std::move(input));
+  }
+  if (!inputs.empty()) TraceSet(std::move(inputs), intake).read();
+  return errors;
+}
+
+}  // namespace lockstep
