@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -44,6 +45,22 @@ enum class OpState : std::uint8_t {
   kStarted = 3,    ///< running on the device
   kCompleted = 4,  ///< known to have finished: it never blocks in replay
 };
+
+constexpr std::string_view op_state_name(OpState state) {
+  switch (state) {
+    case OpState::kUnknown:
+      return "unknown";
+    case OpState::kEntered:
+      return "entered";
+    case OpState::kEnqueued:
+      return "enqueued";
+    case OpState::kStarted:
+      return "started";
+    case OpState::kCompleted:
+      return "completed";
+  }
+  return "unknown";
+}
 
 /// Index into Job::datatypes() and Job::redops(); 0 = none.
 enum class DatatypeIndex : std::uint16_t {};
