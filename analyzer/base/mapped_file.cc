@@ -57,7 +57,7 @@ std::string_view MappedFile::contents() const {
   return {mapping_ != nullptr ? mapping_ : buffer_.data(), size_};
 }
 
-Result<MappedFile> MappedFile::open(const std::string& path) {
+Result<MappedFile> MappedFile::open(const std::string& path, std::size_t most_read) {
   const Descriptor descriptor(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (descriptor.get() < 0) return system_error(path, errno);
   struct stat status {};
@@ -68,7 +68,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   }
   const auto size = S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0;
   // Standard input may be a file with an offset: the rest of it is the input, and only reading gives that.
-  if (path == "-" || size <= kMaxReadBytes) return read(path, descriptor.get(), size);
+  if (path == "-" || size <= most_read || size == 0) return read(path, descriptor.get(), size);
   return map(path, descriptor.get(), size);
 }
 

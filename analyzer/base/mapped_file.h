@@ -21,7 +21,8 @@ class MappedFile {
 
   /// Opens `path`; "-" is standard input. kUnreadable with the system's reason when it cannot be opened or read, or is
   /// a directory or a device; kUnsupported when a pipe gives more than kMaxPipeBytes. Blocks as the pipe does.
-  static Result<MappedFile> open(const std::string& path);
+  /// Regular files of more than `most_read` bytes are mapped; 0 for files whose writer never shortens them.
+  static Result<MappedFile> open(const std::string& path, std::size_t most_read = kMaxReadBytes);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/arguments.h"
@@ -70,12 +73,20 @@ std::vector<std::string_view> severity_names() {
   return names;
 }
 
+constexpr double kLongestInterval = 3600;
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 int run_check(std::span<const std::string_view> args) {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::string format = "text";
   std::string fail_on_name{severity_name(Severity::kContractViolation)};
   bool exit_zero = false;
+  bool no_symbols = false;
+  double interval_s = 2;
 
   CLI::App app;
   app.add_option("INPUT", inputs, "files or directories with evidence of one run")->required();
@@ -88,6 +99,10 @@ int run_check(std::span<const std::string_view> args) {
   app.add_option("--fail-on", fail_on_name,
                  fmt::format("lowest severity that gives exit code 1: {}", fmt::join(severity_names(), ", ")))
       ->capture_default_str();
+  app.add_option("--interval", interval_s,
+                 "seconds between the two looks at a job whose processes are alive on this host; 0: one look")
+      ->capture_default_str();
+  app.add_flag("--no-symbols", no_symbols, "do not look native call sites up in the program files that traces name");
   app.add_flag("--exit-zero", exit_zero, "exit with 0 whatever the report says");
   if (const auto done = parse_arguments(app, kCheckSubcommand, args)) return *done;
 
@@ -98,9 +113,21 @@ int run_check(std::span<const std::string_view> args) {
     return usage_error(kCheckSubcommand, fmt::format("unknown severity '{}'{}", fail_on_name,
                                                      did_you_mean(fail_on_name, severity_names())));
 
-  const Result<Job> job = load_job(inputs);
+  if (interval_s < 0 || interval_s > kLongestInterval)
+    return usage_error(kCheckSubcommand, fmt::format("--interval takes 0 to {:.0f} seconds", kLongestInterval));
+
+  const LoadOptions load_options{.native_lookup = !no_symbols};
+  Result<Job> job = load_job(inputs, load_options);
   if (!job) return input_error(job.error());
-  const Report report = diagnose(*job);
+  std::optional<Observation> seen;
+  if (is_live(*job) && interval_s > 0) {
+    const Look first(*job);
+    std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
+    job = load_job(inputs, load_options);
+    if (!job) return input_error(job.error());
+    if (is_live(*job)) seen = first.compare(Look(*job), *job, seconds_since_1970());
+  }
+  const Report report = diagnose(*job, seen);
   if (!write_report(report, *destinations)) return kExitInternal;
   return exit_zero ? kExitConsistent : exit_code(report, *fail_on);
 }
@@ -110,7 +137,7 @@ int run_check(std::span<const std::string_view> args) {
 const Subcommand kCheckSubcommand = {
     .name = "check",
     .summary = "Say whether all ranks made the same calls in an order that can finish, and if not, why.",
-    .usage = "check [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--exit-zero] INPUT...",
+    .usage = "check [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--interval SECONDS] [--no-symbols] [--exit-zero] INPUT...",
     .run = run_check,
 };
 

@@ -155,7 +155,8 @@ int write_pack(const PackOptions& options, const std::vector<TraceFile>& files, 
     calls += trace->calls;
     add_resolved_sites(*trace, sites);
     redaction.apply(*trace);
-    if (!writer.add(pack::MemberKind::kTrace, redaction.member_name(file.name), assemble(*trace)))
+    if (!writer.add(pack::MemberKind::kTrace,
+                    header.redacted != 0 ? Redaction::member_name(*trace) : file.name, assemble(*trace)))
       return cannot_write(options.output,
                           errno != 0 ? std::strerror(errno) : "a trace is too large; use a smaller --tail");
   }

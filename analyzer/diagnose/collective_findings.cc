@@ -372,4 +372,28 @@ void explain_count_difference(const Describer& describe, const CountDifference& 
   }
 }
 
+Finding lost_difference_finding(const Describer& describe, CommIndex comm, const LostDifference& difference) {
+  Finding finding{.verdict = Verdict::kMismatch, .finding_class = "differs_before_record", .severity = Severity::kCertain};
+  const bool has_majority = [&] {
+    std::size_t ranks = 0;
+    for (const auto& party : difference.parties) ranks += party.size();
+    return 2 * difference.parties.front().size() > ranks;
+  }();
+  for (std::size_t p = has_majority ? 1 : 0; p < difference.parties.size(); ++p) {
+    finding.divergent_ranks.insert(finding.divergent_ranks.end(), difference.parties[p].begin(), difference.parties[p].end());
+  }
+  std::ranges::sort(finding.divergent_ranks);
+  finding.divergent_meaning = has_majority ? DivergentMeaning::kMinority : DivergentMeaning::kNoMajority;
+  const std::string where = difference.from == difference.to ? fmt::format("at #{}", difference.from)
+                                                             : fmt::format("between #{} and #{}", difference.from, difference.to);
+  finding.title = fmt::format("{} and {} made different calls on {}, first {}", ranks_text(difference.parties[1]),
+                              ranks_text(difference.parties[0]), describe.communicator(comm), where);
+  finding.explanation = fmt::format("the fingerprints of the calls on {} agree before #{} and differ after #{}; the records no longer "
+                                    "hold the calls between, so what differs is not known",
+                                    describe.communicator(comm), difference.from, difference.to);
+  finding.fix = "record again with a larger ring (LOCKSTEP_RING), or stop the job sooner, to see the calls themselves";
+  finding.communicator = describe.communicator_view(comm);
+  return finding;
+}
+
 }  // namespace lockstep

@@ -21,4 +21,7 @@ struct CountDifference {
 /// Class, explanation and fix of a number of calls that differs; fills counts too.
 void explain_count_difference(const Describer& describe, const CountDifference& difference, Finding& finding);
 
+/// A difference that fingerprints prove, between calls that no record holds.
+Finding lost_difference_finding(const Describer& describe, CommIndex comm, const LostDifference& difference);
+
 }  // namespace lockstep

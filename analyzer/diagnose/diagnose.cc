@@ -40,19 +40,21 @@ std::vector<CommunicatorDifference> find_differences(const Job& job, const Match
 
 class Diagnosis {
  public:
-  explicit Diagnosis(const Job& job)
-      : job_(job), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
+  Diagnosis(const Job& job, const std::optional<Observation>& seen)
+      : job_(job), seen_(seen), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
 
   Report run() {
     standstill_ = replay(job_, match_, {.model = models_.front()});
     causes_ = find_causes(job_, standstill_);
+    leave_out_what_moves();
+    add_lost_differences();
     add_deviations();
     add_messages();
     join_differences(drafts_);
     add_cycles();
     add_absences();
     add_outsiders();
-    if (drafts_.empty()) add_model_findings();
+    if (drafts_.empty() && !is_advancing()) add_model_findings();
     if (drafts_.empty() || std::ranges::none_of(drafts_, [](const Draft& d) { return decides(d.finding); })) {
       add_open_questions();
     }
@@ -60,6 +62,18 @@ class Diagnosis {
   }
 
  private:
+  bool is_advancing() const { return seen_ && seen_->state == ProgressState::kAdvancing; }
+
+  /// A rank that moved between two looks does not stand where the record shows it.
+  void leave_out_what_moves() {
+    if (!seen_) return;
+    const auto moved = [&](std::int32_t rank) { return std::ranges::binary_search(seen_->moved, rank); };
+    std::erase_if(causes_, [&](const Cause& cause) {
+      if (cause.kind == CauseKind::kUnequalCalls) return false;
+      return std::ranges::any_of(cause.ranks, moved) || (!cause.victims.empty() && std::ranges::all_of(cause.victims, moved));
+    });
+  }
+
   static bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
 
   std::vector<std::string> models_that_stall() const {
@@ -116,6 +130,16 @@ class Diagnosis {
         measure(difference, deviation, draft);
         drafts_.push_back(std::move(draft));
       }
+    }
+  }
+
+  /// Calls that differ although no record holds them any more.
+  void add_lost_differences() {
+    for (std::uint32_t c = 0; c < job_.communicators().size(); ++c) {
+      const auto& difference = job_.communicator(CommIndex{c}).lost_difference;
+      if (!difference || difference->parties.size() < 2) continue;
+      Draft draft{.finding = lost_difference_finding(describe_, CommIndex{c}, *difference), .stalls = true};
+      drafts_.push_back(std::move(draft));
     }
   }
 
@@ -231,7 +255,9 @@ class Diagnosis {
   }
 
   void add_open_questions() {
-    if (standstill_.finished()) {
+    if (is_advancing()) {
+      add_absent_members();
+    } else if (standstill_.finished()) {
       if (auto unfinished = unfinished_finding(describe_)) drafts_.push_back({.finding = std::move(*unfinished)});
       add_absent_members();
     }
@@ -294,7 +320,7 @@ class Diagnosis {
     for (const Program& program : job_.programs()) {
       if (program.tail_missing) {
         cut.push_back(program.rank);
-      } else if (program.end.kind == EndKind::kUnknown || program.end.kind == EndKind::kRunning) {
+      } else if (program.end.kind == EndKind::kUnknown || (program.end.kind == EndKind::kRunning && !is_advancing())) {
         unknown.push_back(program.rank);
       }
     }
@@ -333,6 +359,7 @@ class Diagnosis {
     set_suspects(report);
     set_quality(report);
     report.progress.state = progress();
+    if (seen_) report.progress.stalled_for_s = seen_->stalled_for_s;
     for (const Finding& finding : report.findings) {
       if (finding.verdict == Verdict::kInsufficient && !finding.fix.empty()) report.next_evidence.push_back(finding.fix);
     }
@@ -414,6 +441,7 @@ class Diagnosis {
   }
 
   ProgressState progress() const {
+    if (seen_) return seen_->state;
     if (!standstill_.finished()) return ProgressState::kStalled;
     const bool all_ended = std::ranges::all_of(job_.programs(), [](const Program& program) {
       return program.end.kind == EndKind::kExited || program.end.kind == EndKind::kKilled;
@@ -422,6 +450,7 @@ class Diagnosis {
   }
 
   const Job& job_;
+  const std::optional<Observation>& seen_;
   const MatchResult match_;
   const Describer describe_;
   const std::vector<BlockingModel> models_;
@@ -432,6 +461,6 @@ class Diagnosis {
 
 }  // namespace
 
-Report diagnose(const Job& job) { return Diagnosis(job).run(); }
+Report diagnose(const Job& job, const std::optional<Observation>& seen) { return Diagnosis(job, seen).run(); }
 
 }  // namespace lockstep

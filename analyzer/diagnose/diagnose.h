@@ -1,12 +1,15 @@
 // From a Job to a Report: match, replay, find the causes, say what to change or what evidence is missing.
 #pragma once
 
+#include <optional>
+
 #include "diagnose/finding.h"
+#include "diagnose/live.h"
 #include "model/job.h"
 
 namespace lockstep {
 
 /// Deterministic; reads no clock and no file. O(operations) where all ranks agree.
-Report diagnose(const Job& job);
+Report diagnose(const Job& job, const std::optional<Observation>& seen = std::nullopt);
 
 }  // namespace lockstep

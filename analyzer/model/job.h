@@ -18,10 +18,19 @@ namespace lockstep {
 enum class Library : std::uint8_t { kUnknown = 0, kNccl = 1, kMpi = 2, kTorch = 3 };
 std::string_view library_name(Library library);
 
+/// Members that are known to have made different calls although their records no longer hold them: somewhere in `from` ... `to`
+/// (positions, both included). The calls before `from` are known to agree.
+struct LostDifference {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::vector<std::vector<std::int32_t>> parties{};  ///< job ranks that agree with each other up to `to`; largest first
+};
+
 struct Communicator {
   std::string id{};    ///< equal on all members
   std::string name{};  ///< what a report calls it; need not be unique
   std::vector<std::int32_t> members{};  ///< job ranks in order of communicator rank
+  std::optional<LostDifference> lost_difference{};
   bool members_known = true;  ///< false: the source does not list them; `members` are those seen calling
 };
 

@@ -36,12 +36,12 @@ std::uint16_t intern_small(std::unordered_map<std::string, std::uint16_t>& index
 /// Numbers the collectives of one rank per communicator, after the earlier ones. `next_seq` is all zero before and after.
 void number_collectives(Program& program, std::vector<std::uint32_t>& next_seq, std::vector<CommIndex>& touched) {
   touched.clear();
+  program.placed = program.operations.size();
   for (const EarlierCalls& earlier : program.earlier) {
     std::uint32_t& next = next_seq[to_size(earlier.comm)];
     if (next == 0 && earlier.calls != 0) touched.push_back(earlier.comm);
     next = std::max(next, earlier.calls);
   }
-  program.placed = program.operations.size();
   for (Operation& operation : program.operations) {
     if ((operation.flags & kOpGap) != 0) {
       const auto here = static_cast<std::size_t>(&operation - program.operations.data());
@@ -99,6 +99,10 @@ void JobBuilder::set_members(CommIndex index, std::span<const std::int32_t> memb
   Communicator& communicator = data_->communicators[to_size(index)];
   communicator.members.assign(members.begin(), members.end());
   communicator.members_known = !members.empty();
+}
+
+void JobBuilder::set_lost_difference(CommIndex index, LostDifference difference) {
+  data_->communicators[to_size(index)].lost_difference = std::move(difference);
 }
 
 Program& JobBuilder::program(std::int32_t rank) {

@@ -220,11 +220,17 @@ void Redaction::apply(TraceCopy& trace) {
   std::erase(trace.side_records, "");
 }
 
-std::string Redaction::member_name(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
-  const std::string_view file = name.substr(slash + 1);  // npos + 1 is 0
-  if (slash == std::string_view::npos) return without_hosts(file);
-  return run(name.substr(0, slash)) + "/" + without_hosts(file);
+std::string Redaction::member_name(const TraceCopy& copy) {
+  std::string host = "host";
+  std::string run_name = "run";
+  for (const std::string& record : copy.side_records) {
+    if (as<SideHeader>(record).kind != SideKind::kProcess || record.size() < sizeof(trace::ProcessRecord))
+      continue;
+    const auto texts = texts_of(std::string_view(record).substr(sizeof(trace::ProcessRecord)));
+    if (!texts.empty()) host = texts[0];
+    if (texts.size() > 2) run_name = texts[2];
+  }
+  return fmt::format("{}/{}.{}.{:x}.lst", run_name, host, copy.header.pid, copy.header.start_unix_ns);
 }
 
 }  // namespace lockstep

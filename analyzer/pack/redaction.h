@@ -25,8 +25,9 @@ class Redaction {
   /// Replaces them in all side records. Side records of unknown kinds are dropped: nobody knows what they
   /// say.
   void apply(TraceCopy& trace);
-  /// In the name of a member, "<run>/<host>.<pid>.<start>.lst".
-  std::string member_name(std::string_view name);
+  /// A name for the member that says no more than `copy`, to which it was applied:
+  /// "<run>/<host>.<pid>.<start>.lst".
+  static std::string member_name(const TraceCopy& copy);
 
  private:
   std::string path(std::string_view text);       // the whole text is a path or a file name

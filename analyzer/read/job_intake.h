@@ -56,6 +56,10 @@ class JobIntake {
   /// operations share a few. 0 when both are empty.
   std::uint32_t shared_extra(std::string_view label, std::string_view native_name);
 
+  /// Whether native call sites may be looked up in the programs that a trace names; true unless it was asked not to.
+  void set_native_lookup(bool allowed) { native_lookup_ = allowed; }
+  bool native_lookup() const { return native_lookup_; }
+
   std::size_t program_count() const { return program_count_; }
   Job finish() &&;
 
@@ -69,6 +73,7 @@ class JobIntake {
 
   std::size_t compacted_ = 0;  // world_ranks_ up to here are sorted and different
   bool world_used_ = false;
+  bool native_lookup_ = true;
   bool expected_stated_ = false;
   std::size_t program_count_ = 0;
 };

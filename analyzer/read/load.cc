@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 struct InputPath {
   std::string path{};
   bool is_named = true;  ///< by the user; false: found in a directory
+  bool is_trace = false; ///< found as part of a run of traces
   friend auto operator<=>(const InputPath&, const InputPath&) = default;
 };
 
@@ -32,7 +33,7 @@ std::optional<Error> list_directory(const std::string& path, std::vector<InputPa
   const std::size_t before = inputs.size();
   const std::optional<TraceDirectory> traces = find_newest_run(path);
   if (traces) {
-    for (const std::string& file : traces->files) inputs.push_back({file, false});
+    for (const std::string& file : traces->files) inputs.push_back({file, false, true});
     for (const std::string& other : traces->others) builder.add_other_run(other);
     for (const std::string& warning : traces->warnings) builder.warn(warning);
     if (!traces->warnings.empty()) builder.set_incomplete();
@@ -54,7 +55,8 @@ class FileReader {
   explicit FileReader(JobIntake& intake) : intake_(intake) {}
 
   void read(const InputPath& input) {
-    Result<MappedFile> file = MappedFile::open(input.path);
+    // A recorder reserves its file once. Thousands of them would not fit into memory.
+    Result<MappedFile> file = input.is_trace ? MappedFile::open(input.path, 0) : MappedFile::open(input.path);
     if (!file) return fail(input, file.error());
     const std::string_view contents = file->contents();
     const EvidenceFormat* format = find_format(contents);
@@ -116,9 +118,10 @@ Error join(const std::vector<Error>& errors) {
 
 }  // namespace
 
-Result<Job> load_job(std::span<const std::string> paths) {
+Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& options) {
   if (paths.empty()) return Error{ErrorCode::kUsage, "no input given"};
   JobIntake intake;
+  intake.set_native_lookup(options.native_lookup);
   FileReader reader(intake);
   std::vector<InputPath> inputs;
   for (const std::string& path : paths) {

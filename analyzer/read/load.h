@@ -9,11 +9,15 @@
 
 namespace lockstep {
 
+struct LoadOptions {
+  bool native_lookup = true;  ///< look native call sites up in the program files of this machine
+};
+
 /// Reads `paths` into one Job. Each file is recognised by its content; "-" is standard input; a directory stands for the
 /// files in it and the newest run of traces below it (see trace_directory.h; no other subdirectories). The result does not depend on the order of the paths.
 ///
 /// A file that cannot be used is a warning of the Job (InputQuality), as are contradictions between files; the rest is used.
 /// kUnreadable, naming each file and why, if no file could be used (kUnsupported, kMalformed where all agree on that).
-Result<Job> load_job(std::span<const std::string> paths);
+Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& options = {});
 
 }  // namespace lockstep

@@ -23,12 +23,12 @@ namespace {
 
 std::string base_name(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
+}  // namespace
+
 Frame offset_frame(const std::string& path, std::uint64_t file_offset) {
   const std::string module = path.empty() ? std::string("unknown module") : base_name(path);
   return {.function = fmt::format("{}+0x{:x}", module, file_offset)};
 }
-
-}  // namespace
 
 #ifdef LOCKSTEP_HAVE_LIBDW
 namespace {

@@ -12,6 +12,9 @@
 
 namespace lockstep {
 
+/// The frame of an address that is not looked up: "module+0xoffset".
+Frame offset_frame(const std::string& path, std::uint64_t file_offset);
+
 /// Looks addresses up in symbol tables and debug information (DWARF) on this machine; never over a network. Where the file
 /// is gone or is another build, the frame is "module+0xoffset". Without libdw at build time, always.
 class NativeSites {

@@ -12,6 +12,7 @@
 
 #include "read/native_sites.h"
 #include "read/native_names.h"
+#include "read/trace_history.h"
 #include "read/trace_process.h"
 #include "read/trace_program.h"
 #include "read/trace_ring.h"
@@ -41,11 +42,58 @@ class TraceSet {
     choose_run();
     choose_files();
     join_communicators();
-    for (TraceInput& input : inputs_) read_program(input);
+    for (const TraceInput& input : inputs_) names_.push_back(names_of(input.tables));
+    programs_.resize(inputs_.size());
+    const std::vector<HistoryInput> history = history_inputs();
+    if (record_count() > kMostRecordsToReplay && agrees_by_fingerprints(history)) {
+      take_totals();
+    } else {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        programs_[i] = read_trace_program(inputs_[i].tables, inputs_[i].ring, names_[i], intake_);
+        programs_[i].program.rank = inputs_[i].tables.job_rank();
+      }
+      check_lost_calls(history, builder());
+      trim_messages(history, intake_);
+    }
+    for (std::size_t i = 0; i < inputs_.size(); ++i) add_program(inputs_[i].tables, programs_[i]);
   }
 
  private:
   JobBuilder& builder() { return intake_.builder(); }
+
+  /// Up to here a job is read and replayed whole, whatever its fingerprints say: that also tells what it relies on.
+  static constexpr std::size_t kMostRecordsToReplay = 8'000'000;
+
+  std::size_t record_count() const {
+    std::size_t records = 0;
+    for (const TraceInput& input : inputs_) {
+      records += input.ring.blocks.size() * (input.tables.header.block_bytes / trace::kRecordBytes);
+    }
+    return records;
+  }
+
+  std::vector<HistoryInput> history_inputs() {
+    std::vector<HistoryInput> history;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      history.push_back({&inputs_[i].tables, &inputs_[i].ring, &names_[i], &programs_[i]});
+    }
+    return history;
+  }
+
+  /// Programs without calls, but with the number of those that were made.
+  void take_totals() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      Program& program = programs_[i].program;
+      program.rank = inputs_[i].tables.job_rank();
+      for (std::size_t id = 0; id < names_[i].comms.size(); ++id) {
+        const std::uint64_t calls = inputs_[i].tables.comms[id].now.calls;
+        if (names_[i].comms[id].index == kNoComm || calls == 0) continue;
+        program.earlier.push_back(
+            {names_[i].comms[id].index, static_cast<std::uint32_t>(std::min<std::uint64_t>(calls, 0xffff'fff0U))});
+      }
+    }
+    builder().warn("agreement is shown by fingerprints of all calls and by the end of every process; the calls were not replayed");
+  }
 
   /// Runs are never mixed: that of the youngest process is read.
   void choose_run() {
@@ -162,21 +210,21 @@ class TraceSet {
     if (site.address == 0) return SiteIndex{};
     const bool known = site.module < tables.modules.size();
     const TraceModule& module = known ? tables.modules[site.module] : kNoModule;
-    return builder().site({native_.frames(module.path, module.build_id, site.module == 0 ? site.address : site.file_offset)});
+    const std::uint64_t offset = site.module == 0 ? site.address : site.file_offset;
+    if (!intake_.native_lookup()) return builder().site({{offset_frame(module.path, offset)}});
+    return builder().site({native_.frames(module.path, module.build_id, offset)});
   }
 
-  void read_program(const TraceInput& input) {
-    const TraceTables& tables = input.tables;
-    TraceProgram read = read_trace_program(tables, input.ring, names_of(tables), intake_);
+  void add_program(const TraceTables& tables, TraceProgram& read) {
     Program& program = read.program;
-    program.rank = tables.job_rank();
     program.source = builder().source(tables.path);
     program.end = end_of_process(tables);
     program.place = {.host = tables.host, .pid = tables.header.pid};
     if (tables.header.local_rank >= 0) program.place.local_rank = tables.header.local_rank;
     program.tail_missing = program.tail_missing || tables.cut || tables.has_state(trace::kStateStopped) ||
                            tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom);
-    if (program.end.kind == EndKind::kUnknown && !program.tail_missing) mark_held(program);
+    const bool ended = program.end.kind != EndKind::kUnknown && program.end.kind != EndKind::kRunning;
+    if (!ended && !program.tail_missing) mark_held(program);
     warn_about(tables, read);
     intake_.set_library(Library::kMpi, tables.path);
     if (tables.job_ranks() > 0) {
@@ -187,7 +235,7 @@ class TraceSet {
     intake_.add_program(std::move(program));
   }
 
-  /// The process is gone, and was inside these calls.
+  /// The process is gone or stands, and is inside these calls. (Whether a live one stands a second look shows.)
   static void mark_held(Program& program) {
     for (auto at = program.operations.rbegin(); at != program.operations.rend() && at->state == OpState::kEntered; ++at) {
       at->flags |= kOpHeld;
@@ -210,6 +258,8 @@ class TraceSet {
   static inline const TraceModule kNoModule{};
 
   std::vector<TraceInput> inputs_;
+  std::vector<TraceNames> names_;       // by input, as programs_
+  std::vector<TraceProgram> programs_;
   JobIntake& intake_;
   std::map<std::uint64_t, JobComm> comms_;  // by identity
   NameTable datatypes_;

@@ -49,6 +49,14 @@ std::string missing_ranks_text(const std::vector<std::int32_t>& seen, std::size_
   return text + "; no record of " + named_ranks(missing, 50);
 }
 
+/// "6m12s", "3h05m", "4s".
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(std::min(seconds, 1e12));
+  if (whole < 60) return fmt::format("{}s", whole);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+}
+
 bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
 
 class TextReport {
@@ -161,6 +169,13 @@ void TextReport::add_others(const Finding* detailed) {
 
 void TextReport::add_quality() {
   const Report::Quality& quality = report_.input_quality;
+  const Report::Progress& progress = report_.progress;
+  if (progress.stalled_for_s > 0) {
+    sections_.add_entries(
+        "live", {fmt::format("stalled {}: no rank has entered or left a call since", duration_text(progress.stalled_for_s))}, 1, 1);
+  } else if (progress.state == ProgressState::kAdvancing) {
+    sections_.add_entries("live", {"advancing: ranks moved between two looks"}, 1, 1);
+  }
   sections_.add_entries("next", report_.next_evidence, 1, kEntryLines);
   std::vector<std::string> warnings;
   if (quality.ranks_expected && *quality.ranks_expected > quality.ranks_seen.size())

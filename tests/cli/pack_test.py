@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import stat
 import struct
@@ -49,13 +50,6 @@ def texts_of_process(trace):
     return [text.decode() for text in data[side + 40:side + length].split(b"\0")[:6]]
 
 
-def without_places(value):
-    """A report without where its evidence lies."""
-    if isinstance(value, dict):
-        return {key: without_places(part) for key, part in value.items() if key not in ("file", "evidence", "host")}
-    return [without_places(part) for part in value] if isinstance(value, list) else value
-
-
 class Pack(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(os.path.realpath(tempfile.mkdtemp()))
@@ -70,7 +64,11 @@ class Pack(unittest.TestCase):
     def report(self, *inputs):
         done = lockstep("check", "--format", "json", *inputs)
         self.assertIn(done.returncode, (0, 1, 5), done.stderr)
-        return done.returncode, json.loads(done.stdout)
+        return done.returncode, json.loads(self.without_places(done.stdout))
+
+    def without_places(self, text):
+        """Where the evidence lies is all that may differ between traces and their pack."""
+        return text.decode().replace(f"{self.file}:v1/", "").replace(f"{TRACES}/", "")
 
     def assert_error(self, done, code, *words):
         self.assertEqual((done.returncode, done.stdout), (code, b""), done)
@@ -80,23 +78,23 @@ class Pack(unittest.TestCase):
 
     def test_the_same_report(self):
         whole, packed = self.report(TRACES), self.report(self.pack())
-        self.assertEqual(without_places(packed), without_places(whole))
+        self.assertEqual(packed, whole)
         self.assertLess(self.file.stat().st_size, 20_000)
-        calls = lambda source: lockstep("show", source).stdout
-        self.assertEqual(calls(self.file), calls(TRACES))
+        calls = [self.without_places(lockstep("show", source).stdout) for source in (self.file, TRACES)]
+        self.assertEqual(*calls)
 
     def test_names_are_redacted_and_findings_are_not(self):
         traces = list(pathlib.Path(TRACES).rglob("*.lst"))
         host, program, _, _, _, directory = texts_of_process(traces[0])
         whole = self.report(TRACES)
         self.pack()
-        self.assertIn(directory.encode(), unpacked(self.file))
+        self.assertTrue(directory.encode() in unpacked(self.file))
         self.pack("--redact", "paths,hosts")
         content = unpacked(self.file)
         for name in (program, directory, directory.split("/")[-1]):
-            self.assertNotIn(name.encode(), content)
-        self.assertNotRegex(content, rb"(?<![A-Za-z0-9])" + host.encode() + rb"(?![A-Za-z0-9])")
-        self.assertIn(b"host1", content)
+            self.assertFalse(name.encode() in content, name)  # the bytes are not worth printing
+        self.assertIsNone(re.search(rb"(?<![A-Za-z0-9])" + host.encode() + rb"(?![A-Za-z0-9])", content))
+        self.assertTrue(b"host1" in content)
         packed = self.report(self.file)
         self.assertEqual(packed[0], whole[0])
         self.assertEqual(packed[1]["verdict"], whole[1]["verdict"])
@@ -145,8 +143,8 @@ class Pack(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertIn(b"b.r0 is packed, the newest of 3 runs", done.stderr)
         content = unpacked(self.file)
-        self.assertIn(b"b.r0/h.0.30.lst", content)
-        self.assertNotIn(b"c.r0", content)
+        self.assertTrue(b"b.r0/h.0.30.lst" in content)
+        self.assertFalse(b"c.r0" in content)
 
     def test_a_damaged_trace_beside_good_ones(self):
         copy = self.folder / "run"

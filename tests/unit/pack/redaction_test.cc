@@ -58,9 +58,13 @@ TEST(Redaction, OfPathsKeepsHosts) {
 TEST(Redaction, CountsHostsByName) {
   Redaction redaction(false, true);
   redaction.learn_host("b.example");
-  redaction.learn_host("a.example");
-  EXPECT_EQ(redaction.member_name("hydra-a_1.r0/b.example.12.ab.lst"), "run1.r0/host2.12.ab.lst");
-  EXPECT_EQ(redaction.member_name("hydra-a_1.r0/a.example.13.ab.lst"), "run1.r0/host1.13.ab.lst");
+  auto copy = copy_trace(SmallTrace{.host = "a.example"}.bytes(), "t", 1);
+  redaction.learn(*copy);
+  auto other = copy_trace(SmallTrace{.host = "b.example"}.bytes(), "t", 1);
+  redaction.apply(*other);
+  redaction.apply(*copy);
+  EXPECT_EQ(Redaction::member_name(*copy), "run1.r2/host1.0.0.lst");
+  EXPECT_EQ(Redaction::member_name(*other), "run1.r2/host2.0.0.lst");
 }
 
 TEST(Redaction, OfNothingChangesNothing) {
