@@ -32,7 +32,8 @@ std::optional<Error> collect(const EvidenceFile& file, std::size_t index, JobInt
     total += member.content.size();
     too_large = total > kMaxUnpackedBytes;
     if (too_large) return false;
-    Member kept{index, fmt::format("{}:{}", file.path, member.name.substr(0, kMaxShownName)), std::string(member.content)};
+    Member kept{index, fmt::format("{}:{}", file.path, member.name.substr(0, kMaxShownName)),
+                std::string(member.content)};
     kept.bytes.append(MappedFile::kPaddingBytes, '\0');
     members.push_back(std::move(kept));
     return true;
@@ -67,8 +68,9 @@ std::vector<std::optional<Error>> read_packs(std::span<const EvidenceFile> files
   std::vector<EvidenceFile> traces;
   for (const Member& member : members) {
     const std::string_view bytes = member.bytes;
-    traces.push_back(
-        {.path = member.path, .contents = bytes.substr(0, bytes.size() - MappedFile::kPaddingBytes)});
+    traces.push_back({.path = member.path,
+                      .contents = bytes.substr(0, bytes.size() - MappedFile::kPaddingBytes),
+                      .is_copy = true});
   }
   if (traces.empty()) return errors;
   const auto trace_errors = read_traces(traces, intake);
