@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/huge_pages.h"
 #include "read/trace_bytes.h"
 #include "read/trace_calls.h"
 #include "read/trace_requests.h"
@@ -63,6 +64,7 @@ class ProgramReader {
     for (const RingBlock& block : ring_.blocks) records += (block.end - block.offset) / trace::kRecordBytes;
     // The last block is rarely full; a whole file of one block is small.
     operations().reserve(records);
+    prefer_huge_pages(operations().data(), records * sizeof(Operation));
   }
 
   void read_in_order() {
@@ -133,12 +135,20 @@ class ProgramReader {
   void add(const CallRecord& call, const CallExtensions& extensions, bool returned) {
     ++number_;
     last_ticks_ = std::max({last_ticks_, call.enter_ticks, call.return_ticks});
-    Operation operation{.site = at_or_none(names_.sites, call.call_site),
-                        .line = number_,
-                        .kind = static_cast<OpKind>(call.kind),
-                        .state = returned ? OpState::kCompleted : OpState::kEntered};
     constexpr std::uint8_t kUndecided = trace::kCallInterComm | trace::kCallPersistent;
-    const OpClass what = op_class(operation.kind);
+    const auto kind = static_cast<OpKind>(call.kind);
+    const OpClass what = op_class(kind);
+    const TraceCommView* view = view_of(call.comm);
+    if (what == OpClass::kCollective && (call.flags & kUndecided) == 0 && view != nullptr && call.seq != trace::kNoPosition) {
+      // In place: nearly all calls of a long run come here.
+      if (!take_position(call.comm, call.seq)) return;
+      Operation& operation = operations().emplace_back();
+      begin(operation, call, returned);
+      fill_collective(call, extensions, *view, operation);
+      return;
+    }
+    Operation operation;
+    begin(operation, call, returned);
     if ((call.flags & kUndecided) != 0 || what == OpClass::kNone || what == OpClass::kOpaque) {
       add_opaque(operation, extensions.name.empty() ? op_name(operation.kind) : std::string_view(extensions.name));
     } else if (is_collective(operation.kind)) {
@@ -150,6 +160,14 @@ class ProgramReader {
     } else {
       operations().push_back(operation);
     }
+  }
+
+  /// What every operation has.
+  void begin(Operation& operation, const CallRecord& call, bool returned) const {
+    operation.site = at_or_none(names_.sites, call.call_site);
+    operation.line = number_;
+    operation.kind = static_cast<OpKind>(call.kind);
+    operation.state = returned ? OpState::kCompleted : OpState::kEntered;
   }
 
   void add_opaque(Operation operation, std::string_view name) {
@@ -184,18 +202,22 @@ class ProgramReader {
       return;
     }
     if (!take_position(call.comm, call.seq)) return;
-    operation.comm = view->index;
-    if (call.peer >= 0 && has_root(operation.kind)) operation.peer = rank_of(*view, call.peer);
+    fill_collective(call, extensions, *view, operations().emplace_back(operation));
+  }
+
+  /// `operation` is the last one of the program.
+  void fill_collective(const CallRecord& call, const CallExtensions& extensions, const TraceCommView& view, Operation& operation) {
+    operation.comm = view.index;
+    if (call.peer >= 0 && has_root(operation.kind)) operation.peer = rank_of(view, call.peer);
     if ((call.flags & trace::kCallNonblocking) != 0) {
       operation.flags |= kOpNonblocking;
       if (operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
-      if (call.aux != 0) operation.handle = requests_.open(call.aux, static_cast<std::uint32_t>(operations().size()));
+      if (call.aux != 0) operation.handle = requests_.open(call.aux, static_cast<std::uint32_t>(operations().size() - 1));
     }
-    if (view->compare_arguments && has_compared_type(operation.kind) && operation.kind != OpKind::kBarrier) {
+    if (view.compare_arguments && has_compared_type(operation.kind) && operation.kind != OpKind::kBarrier) {
       add_arguments(call, extensions, operation);
     }
     if (extensions.has_creation && operation.kind == OpKind::kSplit) add_split(extensions.creation, operation);
-    operations().push_back(operation);
   }
 
   void add_arguments(const CallRecord& call, const CallExtensions& extensions, Operation& operation) {

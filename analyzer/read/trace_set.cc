@@ -161,7 +161,12 @@ class TraceSet {
     // Positions of a late starter count from its start; without a state they are only known while nothing is lost.
     const bool placed = comm.has_state ? (comm.flags & trace::kCommLateStart) == 0 : !input.ring.head_missing;
     if (!comm.comparable() || !placed || joined.members.empty()) joined.comparable = false;
-    if ((comm.flags & trace::kCommUnverified) != 0) joined.compare_arguments = false;
+    if ((comm.flags & trace::kCommUnverified) != 0 && joined.compare_arguments) {
+      joined.compare_arguments = false;
+      builder().warn(fmt::format("{}: a call on {} had an argument of unknown meaning: of its calls only kind and root are compared",
+                                 input.tables.path, excerpt(comm.name)));
+      builder().set_incomplete();
+    }
   }
 
   static std::string unnamed(const trace::CommRecord& record) {

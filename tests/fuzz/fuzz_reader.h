@@ -36,16 +36,22 @@ inline void expect(bool holds, std::string_view what, std::string_view detail = 
   std::abort();
 }
 
-/// What must hold for any Job that a reader made: indices point into its tables, and it can be written and read again.
-inline void check_fuzz_job(const Job& job) {
+/// Indices point into the tables of the Job.
+inline void check_fuzz_tables(const Job& job) {
   for (const Program& program : job.programs()) {
     for (const Operation& operation : program.operations) {
       expect(operation.comm == kNoComm || to_size(operation.comm) < job.communicators().size(), "communicator index");
       expect(to_size(operation.site) < job.site_count(), "site index");
       expect(operation.peer >= kAnyPeer, "peer");
       expect(operation.line > 0, "line");
+      expect(!job.count_text(operation.count).empty() || operation.count.is_none(), "count");
     }
   }
+}
+
+/// What must hold for any Job that a reader made of text: it can be written and read again.
+inline void check_fuzz_job(const Job& job) {
+  check_fuzz_tables(job);
   const std::string text = to_job_json(job);
   if (text.find("\xef\xbf\xbd") != std::string::npos) return;  // not UTF-8: written with replacements
   const Result<Job> again = read_fuzz_input(read_job_json, text, false);

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "check_traces.h"
 #include "compare_traces.h"
 #include "mpi_runs.h"
 
@@ -278,6 +279,12 @@ TEST_P(Recording, OfTheFoundingHangShowsBothCountsAndPositions) {
       const bool last_stage = trace.header.job_rank / shape.data == shape.pipe - 1;
       EXPECT_EQ(on_model, last_stage ? 3 : 4);
     }
+    // The report says the same, and where the call is made.
+    EXPECT_EQ(verdict_on(directory.path()), "deadlock count_differs_by_local_state");
+    const std::string report = report_on(directory.path());
+    EXPECT_NE(report.find("get_grad_norm_direct"), std::string::npos) << report;
+    EXPECT_NE(report.find("makes 4"), std::string::npos) << report;
+    EXPECT_NE(report.find("makes 3"), std::string::npos) << report;
   }
 }
 
@@ -295,6 +302,7 @@ TEST_P(Recording, OfTheRepairedStepAgrees) {
     const std::vector<ReadTrace> traces = read_traces(directory.path());
     EXPECT_EQ(first_differences(traces), "");
     EXPECT_EQ(stuck_calls(traces), "");
+    EXPECT_EQ(verdict_on(directory.path()), "consistent");
   }
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 using namespace lockstep::trace;
 
-constexpr std::uint64_t kSideBytes = 64 * 1024;
-constexpr std::uint32_t kEntries = 16;
+constexpr std::uint64_t kSideBytes = 4096;
+constexpr std::uint32_t kEntries = 4;
 constexpr std::array<const char*, 3> kTypes = {"", "MPI_FLOAT", "MPI_INT"};
 constexpr std::array<const char*, 3> kOps = {"", "MPI_SUM", "MPI_MAX"};
 
