@@ -34,6 +34,7 @@ TEST(ReportText, PutsCauseWaitsAndCountsOfADeadlockInOrder) {
             "where   rank 0: host n1 pid 4711 local rank 0 device GPU 0\n"
             "class   count_differs_by_local_state, certain (models: lazy, eager, blocking); lockstep explain says more\n"
             "seen in run.rank0.jsonl:55, run.rank1.jsonl:29\n"
+            "live    stalled 8s: no rank has entered or left a call since\n"
             "run     founding, attempt 1; not read: older\n");
 }
 
