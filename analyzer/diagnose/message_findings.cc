@@ -74,7 +74,7 @@ Finding unmatched_finding(const Describer& describe, const ChannelMatch& channel
 
 /// The rank that lacks calls can make none any more.
 bool lack_is_proven(const Job& job, const ChannelMatch& channel) {
-  if (channel.sends.size() == channel.receives.size()) return false;
+  if (channel.undecided || channel.sends.size() == channel.receives.size()) return false;
   const std::int32_t lacking = channel.sends.size() > channel.receives.size() ? channel.receiver : channel.sender;
   const ProgramIndex program = job.program_of_rank(lacking);
   if (program == kNoProgram) return job.end_of_rank(lacking).kind == EndKind::kExited;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <set>
 #include <unordered_map>
 
 #include "match/sequences.h"
@@ -182,6 +183,7 @@ class Matcher {
     auto& places = message_places_[to_size(index)];
     if (has_wildcard(operation)) {
       ++result_.undecided_messages;
+      if (is_receive(operation.kind) && operation.comm != kNoComm) takes_any_.emplace(operation.comm, program.rank);
       places.emplace_back();
       return;
     }
@@ -255,11 +257,14 @@ class Matcher {
     }
     assert(next < to_size(kNoGate));
     result_.gate_count = static_cast<std::uint32_t>(next);
+    for (ChannelMatch& channel : result_.channels) {
+      channel.undecided = !takes_any_.empty() && takes_any_.contains({channel.comm, channel.receiver});
+    }
     for (std::size_t p = 0; p < message_places_.size(); ++p) {
       auto& gates = result_.message_gates[p];
       gates.reserve(message_places_[p].size());
       for (const MessagePlace& place : message_places_[p]) {
-        gates.push_back(place.channel == MessagePlace::kNone
+        gates.push_back(place.channel == MessagePlace::kNone || result_.channels[place.channel].undecided
                             ? kNoGate
                             : GateIndex{static_cast<std::uint32_t>(
                                   to_size(result_.channels[place.channel].first_gate) + place.seq)});
@@ -291,6 +296,7 @@ class Matcher {
     for (std::size_t c = 0; c < result_.channels.size(); ++c) {
       ChannelMatch& channel = result_.channels[c];
       const auto& [sent, received] = channel_hashes_[c];
+      if (channel.undecided) continue;
       if (sent != received || channel.sends.size() != channel.receives.size()) compare_channel(channel);
     }
   }
@@ -321,6 +327,7 @@ class Matcher {
     std::uint32_t channel = 0;
   };
   std::array<Remembered, 64> remembered_{};
+  std::set<std::pair<CommIndex, std::int32_t>> takes_any_;  // receivers with a wildcard receive
   std::vector<std::vector<MessagePlace>> message_places_;  // by program, in program order
   // By MatchResult::probes: channel, and how many messages of it were taken before.
   std::vector<std::pair<ChannelKey, std::uint32_t>> probe_places_;

@@ -55,6 +55,9 @@ struct ChannelMatch {
   std::vector<std::uint32_t> sends{};     ///< operation indices in the sender's program, in order
   std::vector<std::uint32_t> receives{};  ///< in the receiver's
   std::optional<std::uint32_t> first_difference{};
+  /// The receiver also receives from anyone, or with any tag, on this communicator: which message such a receive took is not
+  /// known, so nothing is said of the pairs, and none of them blocks.
+  bool undecided = false;
 };
 
 /// A probe that waits until the message which the next receive would take has been sent.

@@ -86,6 +86,8 @@ INSTANTIATE_TEST_SUITE_P(Table, Diagnose, ::testing::ValuesIn<FindingCase>({
     {"NoRecordOfOneRank", kThree, {{"barrier g"}, {"barrier g"}}, Verdict::kInsufficient, "evidence_missing", {2}},
     {"BufferedSendsInMpi", kTwo, {{"send 1 f32[1]", "recv 1 f32[1]"}, {"send 0 f32[1]", "recv 0 f32[1]"}},
      Verdict::kConsistent, "relies_on_buffering", {0, 1}, {}, "mpi"},
+    {"SendsThatAWildcardMayHaveTaken", kTwo, {{"send 1 f32[3]", "send 1 f32[4]"}, {"recv any f32[3]", "recv 0 f32[4]"}},
+     Verdict::kInsufficient, "evidence_missing", {}, {}, "mpi"},
     {"EvenOddSends", kTwo, {{"send 1 f32[1]", "recv 1 f32[1]"}, {"recv 0 f32[1]", "send 0 f32[1]"}}, Verdict::kConsistent, ""},
     {"OneBatchEach", kTwo, {{"batch[send 1 f32[1]; recv 1 f32[1]]"}, {"batch[send 0 f32[1]; recv 0 f32[1]]"}}, Verdict::kConsistent, ""},
     {"UnequalCountsOfAVCollective", kTwo, {{"all_gather_v g f32[1]"}, {"all_gather_v g f32[7]"}}, Verdict::kConsistent, ""},
