@@ -7,13 +7,15 @@ install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS lockstep_format lockstep_analyzer EXPORT lockstep_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET lockstep_shim)
-  install(TARGETS lockstep_shim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # Not among the libraries that programs link: it is there to be preloaded. The command looks for it here.
+  install(TARGETS lockstep_shim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)
 endif()
 
 install(DIRECTORY schemas/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY analyzer/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep/analyzer
         FILES_MATCHING PATTERN "*.h"
         PATTERN cli EXCLUDE          # the command's own
+        PATTERN doctor EXCLUDE
         PATTERN job_data.h EXCLUDE)  # the inside of Job
 install(DIRECTORY schemas/ DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/schemas FILES_MATCHING PATTERN "*.json")
 

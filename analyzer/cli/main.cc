@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -18,7 +17,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kSubcommands = {&kCheckSubcommand, &kShowSubcommand, &kExplainSubcommand};
+constexpr std::array kSubcommands = {&kRunSubcommand,  &kDoctorSubcommand, &kCheckSubcommand,
+                                     &kShowSubcommand, &kPackSubcommand,   &kExplainSubcommand};
 
 std::string help_text() {
   std::string text =
@@ -69,7 +69,7 @@ int run(std::span<const std::string_view> args) {
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is noticed where we write, and said
+  lockstep::ignore_broken_pipes();
   try {
     const std::vector<std::string_view> args(argv + 1, argv + std::max(argc, 1));
     return lockstep::run(args);

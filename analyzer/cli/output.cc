@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,8 @@
 
 namespace lockstep {
 namespace {
+
+void (*g_first_sigpipe)(int) = SIG_DFL;
 
 void complain(std::string_view where) {
   const int error = errno;
@@ -49,6 +52,10 @@ bool write_file(const std::string& path, std::string_view text) {
 void print_warning(std::string_view message) {
   fmt::print(stderr, "lockstep: warning: {}\n", printable(message));
 }
+
+void ignore_broken_pipes() { g_first_sigpipe = std::signal(SIGPIPE, SIG_IGN); }
+
+void restore_broken_pipes() { std::signal(SIGPIPE, g_first_sigpipe); }
 
 bool stdout_takes_colour() {
   const char* no_colour = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): one thread

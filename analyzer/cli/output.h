@@ -15,6 +15,11 @@ namespace lockstep {
 /// One line on stderr about the input.
 void print_warning(std::string_view message);
 
+/// From now on a closed pipe is an error of write_stdout() and not the end of the process.
+void ignore_broken_pipes();
+/// SIGPIPE is again what this process was started with, for a command that takes its place.
+void restore_broken_pipes();
+
 /// Standard output is a terminal and the user has not set NO_COLOR (https://no-color.org).
 bool stdout_takes_colour();
 

@@ -26,8 +26,11 @@ struct Subcommand {
   int (*run)(std::span<const std::string_view> args);
 };
 
+extern const Subcommand kRunSubcommand;
+extern const Subcommand kDoctorSubcommand;
 extern const Subcommand kCheckSubcommand;
 extern const Subcommand kShowSubcommand;
+extern const Subcommand kPackSubcommand;
 extern const Subcommand kExplainSubcommand;
 
 /// Say on stderr what is wrong and return the exit code for it.

@@ -10,22 +10,6 @@
 namespace lockstep {
 namespace {
 
-std::string_view state_name(OpState state) {
-  switch (state) {
-    case OpState::kUnknown:
-      return "";
-    case OpState::kEntered:
-      return "entered";
-    case OpState::kEnqueued:
-      return "enqueued";
-    case OpState::kStarted:
-      return "started";
-    case OpState::kCompleted:
-      return "completed";
-  }
-  return "";
-}
-
 std::string_view base_name(std::string_view path) {
   const std::size_t slash = path.find_last_of('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
@@ -50,7 +34,7 @@ OperationView Describer::view(ProgramIndex program, std::uint32_t index) const {
                      .payload = std::string(job_.text(o.payload)),
                      .label = extra.label,
                      .site = job_.site(o.site).frames,
-                     .state = std::string(state_name(o.state)),
+                     .state = o.state == OpState::kUnknown ? "" : std::string(op_state_name(o.state)),
                      .native_op = extra.native_name,
                      .native_seq = extra.native_seq,
                      .file = job_.source(job_.program(program).source),

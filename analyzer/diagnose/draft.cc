@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <tuple>
 
@@ -106,6 +107,35 @@ void join_wrong_peers(std::vector<Draft>& drafts) {
   }
 }
 
+/// Calls of the rank on the communicator of the draft beyond what another member makes; 0 where counts are equal or not given.
+std::int64_t surplus_of(const Draft& draft, std::int32_t rank) {
+  if (draft.finding.counts.empty()) return 0;
+  const auto& by_rank = draft.finding.counts.front().by_rank;
+  const auto own = by_rank.find(rank);
+  const auto other = std::ranges::find_if(by_rank, [&](const auto& entry) { return entry.first != rank; });
+  if (own == by_rank.end() || other == by_rank.end()) return 0;
+  return static_cast<std::int64_t>(own->second) - static_cast<std::int64_t>(other->second);
+}
+
+/// A rank that makes as many calls too few on one communicator as too many on another took another path through the program
+/// that many times, whatever calls stand on it.
+void note_path_swaps(std::vector<Draft>& drafts) {
+  for (Draft& first : drafts) {
+    for (const Draft& second : drafts) {
+      if (&first == &second || first.message || second.message || first.comm == second.comm) continue;
+      for (const std::int32_t rank : intersection(first.finding.divergent_ranks, second.finding.divergent_ranks)) {
+        const std::int64_t surplus = surplus_of(first, rank);
+        if (surplus == 0 || surplus_of(second, rank) != -surplus) continue;
+        first.finding.explanation += fmt::format(
+            "; rank {} makes {} call{} too {} on {} and as many too {} on {}: it took another path through the program as often",
+            rank, std::abs(surplus), std::abs(surplus) == 1 ? "" : "s", surplus < 0 ? "few" : "many",
+            first.finding.communicator->name, surplus < 0 ? "many" : "few", second.finding.communicator->name);
+        return;
+      }
+    }
+  }
+}
+
 void sort_drafts(std::vector<Draft>& drafts) {
   std::ranges::stable_sort(drafts, {}, [](const Draft& draft) {
     return std::tuple(draft.finding.severity, draft.is_effect, !draft.stalls, draft.first_call);
@@ -169,6 +199,7 @@ void join_differences(std::vector<Draft>& drafts) {
   join_wrong_communicators(drafts);
   join_wrong_peers(drafts);
   join_ends(drafts);
+  note_path_swaps(drafts);
 }
 
 void adopt_difference(Draft& cycle, const std::vector<CommIndex>& cycle_communicators,

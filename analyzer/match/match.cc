@@ -3,6 +3,7 @@
 #include "match/match.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <unordered_map>
 
@@ -134,10 +135,12 @@ class Matcher {
 
   static void add_traits(const Operation& operation, ProgramTraits& traits) {
     const OpClass what = op_class(operation.kind);
-    traits.waits |= what == OpClass::kCompletion;
+    if (what == OpClass::kCompletion) add_wait_traits(operation, traits);
     traits.batches |= operation.launch != 0;
     traits.batched_messages |= operation.launch != 0 && what == OpClass::kPointToPoint;
     traits.nonblocking |= operation.nonblocking() || is_immediate(operation.kind);
+    const bool calls = is_collective(operation.kind) || what == OpClass::kPointToPoint;
+    traits.synchronous |= calls && operation.launch == 0 && !operation.nonblocking() && !is_immediate(operation.kind);
     traits.rooted |= has_root(operation.kind);
     traits.captured |= (operation.flags & kOpCaptured) != 0;
     traits.completed |= operation.state == OpState::kCompleted;
@@ -159,10 +162,19 @@ class Matcher {
     const auto [at, added] =
         channel_index_.try_emplace(key, static_cast<std::uint32_t>(result_.channels.size()));
     if (added) {
+      channel_hashes_.emplace_back(0, 0);
       result_.channels.push_back(
           {.comm = key.comm, .sender = key.sender, .receiver = key.receiver, .tag = key.tag});
     }
     return at->second;
+  }
+
+  static void add_wait_traits(const Operation& wait, ProgramTraits& traits) {
+    traits.waits = true;
+    if (wait.handle != StringIndex{}) return;
+    traits.waits_by_stream |= wait.stream != StringIndex{};
+    traits.waits_by_peer |= wait.stream == StringIndex{} && wait.peer >= 0;
+    traits.waits_for_all |= wait.stream == StringIndex{} && wait.peer < 0;
   }
 
   void read_message(ProgramIndex index, const Program& program, std::uint32_t i) {
@@ -174,10 +186,24 @@ class Matcher {
       return;
     }
     const bool sends = is_send(operation.kind);
-    const std::uint32_t channel = channel_of(channel_key(program, operation, sends));
+    const std::uint32_t channel = remembered_channel_of(channel_key(program, operation, sends));
     auto& side = sends ? result_.channels[channel].sends : result_.channels[channel].receives;
     places.push_back({channel, static_cast<std::uint32_t>(side.size())});
     side.push_back(i);
+    // What both sides must agree on; equal hashes save looking at the calls of both ranks again.
+    const std::uint64_t what = operation.count.bits() * 0x9e3779b97f4a7c15ULL ^
+                               (static_cast<std::uint64_t>(operation.datatype) << 32 | to_size(operation.payload));
+    auto& [sent, received] = channel_hashes_[channel];
+    std::uint64_t& hash = sends ? sent : received;
+    hash = (hash ^ what) * 0xd6e8feb86659fd93ULL;
+    hash ^= hash >> 32;
+  }
+
+  /// channel_of through a small cache: a rank talks to few others, again and again.
+  std::uint32_t remembered_channel_of(const ChannelKey& key) {
+    Remembered& slot = remembered_[(ChannelKeyHash{}(key) >> 7) % remembered_.size()];
+    if (!(slot.key == key)) slot = {key, channel_of(key)};
+    return slot.channel;
   }
 
   void read_probe(ProgramIndex index, const Program& program, std::uint32_t i) {
@@ -262,7 +288,11 @@ class Matcher {
         find_first_differences(job_, sequences, result_.communicators[to_size(sequences.comm)]);
       }
     }
-    for (ChannelMatch& channel : result_.channels) compare_channel(channel);
+    for (std::size_t c = 0; c < result_.channels.size(); ++c) {
+      ChannelMatch& channel = result_.channels[c];
+      const auto& [sent, received] = channel_hashes_[c];
+      if (sent != received || channel.sends.size() != channel.receives.size()) compare_channel(channel);
+    }
   }
 
   void compare_channel(ChannelMatch& channel) const {
@@ -285,6 +315,12 @@ class Matcher {
   std::vector<std::uint64_t> fingerprint_;
   std::vector<CommIndex> touched_;
   std::unordered_map<ChannelKey, std::uint32_t, ChannelKeyHash> channel_index_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> channel_hashes_;  // what was sent, what was to be received
+  struct Remembered {
+    ChannelKey key{kNoComm, -1, -1, 0};
+    std::uint32_t channel = 0;
+  };
+  std::array<Remembered, 64> remembered_{};
   std::vector<std::vector<MessagePlace>> message_places_;  // by program, in program order
   // By MatchResult::probes: channel, and how many messages of it were taken before.
   std::vector<std::pair<ChannelKey, std::uint32_t>> probe_places_;

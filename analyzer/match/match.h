@@ -68,9 +68,13 @@ struct ProbeMatch {
 /// What occurs in a program: decides which blocking rules can make a difference for it.
 struct ProgramTraits {
   bool waits = false;        ///< calls of OpClass::kCompletion
+  bool waits_by_peer = false;
+  bool waits_by_stream = false;
+  bool waits_for_all = false;
   bool batches = false;      ///< launches
   bool batched_messages = false;
   bool nonblocking = false;  ///< i-calls, handles, streams
+  bool synchronous = false;  ///< calls that are neither nonblocking nor part of a launch
   bool rooted = false;       ///< broadcast, reduce, ...
   bool captured = false;
   bool completed = false;    ///< calls known to have completed

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -45,6 +46,22 @@ enum class OpState : std::uint8_t {
   kCompleted = 4,  ///< known to have finished: it never blocks in replay
 };
 
+constexpr std::string_view op_state_name(OpState state) {
+  switch (state) {
+    case OpState::kUnknown:
+      return "unknown";
+    case OpState::kEntered:
+      return "entered";
+    case OpState::kEnqueued:
+      return "enqueued";
+    case OpState::kStarted:
+      return "started";
+    case OpState::kCompleted:
+      return "completed";
+  }
+  return "unknown";
+}
+
 /// Index into Job::datatypes() and Job::redops(); 0 = none.
 enum class DatatypeIndex : std::uint16_t {};
 enum class RedopIndex : std::uint16_t {};
@@ -64,8 +81,9 @@ inline constexpr std::int32_t kAnyPeer = -2;
 inline constexpr std::uint32_t kNoTag = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::uint32_t kAnyTag = kNoTag - 1;
 
-/// One call of one rank. 64 bytes: a job has 10^8 of them. Rare data is in OperationExtra.
-struct Operation {
+/// One call of one rank. One cache line: a job has 10^8 of them, and replay visits them rank by rank. Rare data is in
+/// OperationExtra.
+struct alignas(64) Operation {
   Count count{};                    ///< elements, not bytes
   CommIndex comm = kNoComm;
   std::uint32_t seq = 0;            ///< position among the collectives of (rank, comm), from 0; set by JobBuilder
@@ -86,7 +104,7 @@ struct Operation {
 
   bool nonblocking() const { return (flags & kOpNonblocking) != 0; }
 };
-static_assert(sizeof(Operation) <= 64);
+static_assert(sizeof(Operation) == 64);
 
 /// What few calls have.
 struct OperationExtra {

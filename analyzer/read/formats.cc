@@ -3,6 +3,8 @@
 
 #include "read/job_json.h"
 #include "read/jsonl_calls.h"
+#include "read/pack_file.h"
+#include "read/packed_traces.h"
 #include "read/trace_set.h"
 #include "read/trace_tables.h"
 
@@ -11,6 +13,7 @@ namespace {
 
 constexpr EvidenceFormat kFormats[] = {
     {.name = "Lockstep trace", .looks_like = looks_like_trace, .read_together = read_traces},
+    {.name = "Lockstep pack", .looks_like = looks_like_pack, .read_together = read_packs},
     {.name = "JSONL call list", .looks_like = looks_like_jsonl_calls, .read = read_jsonl_calls},
     {.name = "Job JSON", .looks_like = looks_like_job_json, .read = read_job_json},
 };

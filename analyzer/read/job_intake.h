@@ -17,6 +17,7 @@ namespace lockstep {
 struct EvidenceFile {
   std::string_view path;
   std::string_view contents;  ///< MappedFile::kPaddingBytes zero bytes follow
+  bool is_copy = false;       ///< taken at some time before: what its process does now says nothing about it
 };
 
 /// Members as short text: "0-3", "0,2,4"; a long irregular list becomes its ends, its length and a hash.

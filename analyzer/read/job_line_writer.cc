@@ -104,7 +104,7 @@ class LineWriter {
     if (operation_.tag < kAnyTag) key("tag", std::to_string(operation_.tag));
     if (operation_.stream != StringIndex{}) key("stream", word(job_.text(operation_.stream)));
     if (operation_.handle != StringIndex{}) key("handle", word(job_.text(operation_.handle)));
-    if (operation_.state != OpState::kUnknown) key("state", state_name());
+    if (operation_.state != OpState::kUnknown) key("state", op_state_name(operation_.state));
     if (const std::string flags = flag_names(); !flags.empty()) key("flags", flags);
     if (!extra.counts.empty()) key("counts", fmt::format("{}", fmt::join(extra.counts, ",")));
     if (!extra.members.empty()) key("members", fmt::format("{}", fmt::join(extra.members, ",")));
@@ -120,22 +120,6 @@ class LineWriter {
 
   void key(std::string_view name, std::string_view value) {
     fmt::format_to(std::back_inserter(text_), " {}={}", name, value);
-  }
-
-  std::string_view state_name() const {
-    switch (operation_.state) {
-      case OpState::kUnknown:
-        return "unknown";
-      case OpState::kEntered:
-        return "entered";
-      case OpState::kEnqueued:
-        return "enqueued";
-      case OpState::kStarted:
-        return "started";
-      case OpState::kCompleted:
-        return "completed";
-    }
-    return "unknown";
   }
 
   std::string flag_names() const {

@@ -62,6 +62,7 @@ std::string host_name() {
 
 bool is_alive(const TraceTables& tables) {
   const std::int32_t pid = tables.header.pid;
+  if (tables.is_copy) return false;
   if (tables.header.end != trace::ProcessEnd::kUnknown || pid <= 0 || tables.host.empty()) return false;
   if (tables.host != host_name()) return false;
   if (::kill(pid, 0) != 0 && errno != EPERM) return false;

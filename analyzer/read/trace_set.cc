@@ -284,6 +284,7 @@ std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> file
       errors[i] = tables.error();
       continue;
     }
+    tables->is_copy = files[i].is_copy;
     TraceInput input{.tables = *std::move(tables)};
     input.ring = index_ring(input.tables);
     inputs.push_back(std::move(input));

@@ -63,6 +63,7 @@ struct TraceTables {
   std::vector<TraceSite> sites{};
   std::vector<TraceModule> modules{};
   std::vector<std::string> notes{};
+  bool is_copy = false;       ///< its process may be alive by now without writing it
   bool cut = false;           ///< shorter than it was made
   bool side_damaged = false;  ///< the side area could not be walked to its end
 

@@ -116,6 +116,11 @@ class StandstillReader {
     std::ranges::stable_sort(result_.blocked, {}, [](const BlockedOperation& b) {
       return std::pair(b.program, b.operation);
     });
+    // The host and a queue may stand at the same call.
+    const auto [first, last] = std::ranges::unique(result_.blocked, [](const BlockedOperation& a, const BlockedOperation& b) {
+      return a.program == b.program && a.operation == b.operation && a.stuck == b.stuck;
+    });
+    result_.blocked.erase(first, last);
     for (std::size_t a = 0; a < script_.actors.size(); ++a) add_arrivals(a);
     for (StuckGate& stuck : result_.stuck) finish(stuck);
     return std::move(result_);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "replay/coupling.h"
+#include "replay/launches.h"
 
 namespace lockstep {
 namespace {
@@ -19,55 +20,6 @@ struct Part {
   std::uint32_t operation = 0;
   bool arrives = true;
   bool waits = true;
-};
-
-/// Issued operations that no wait has asked for yet. Every index forgets on its own: waiting twice is harmless.
-class PendingOperations {
- public:
-  struct Completion {
-    std::uint32_t gate = 0;
-    std::uint32_t operation = 0;
-  };
-
-  void add(const Operation& operation, Completion completion) {
-    all_.push_back(completion);
-    if (operation.handle != StringIndex{}) by_handle_[operation.handle].push_back(completion);
-    if (operation.stream != StringIndex{}) by_stream_[operation.stream].push_back(completion);
-    if (is_point_to_point(operation.kind)) by_peer_[operation.peer].push_back(completion);
-  }
-
-  /// What a wait operation waits for: its handle, its stream, its peer, else everything.
-  std::vector<Completion> take(const Operation& wait) {
-    if (wait.handle != StringIndex{}) return take_from(by_handle_, wait.handle);
-    if (wait.stream != StringIndex{}) return take_from(by_stream_, wait.stream);
-    if (wait.peer >= 0) return take_from(by_peer_, wait.peer);
-    return std::exchange(all_, {});
-  }
-
-  void clear() {
-    all_.clear();
-    by_handle_.clear();
-    by_stream_.clear();
-    by_peer_.clear();
-  }
-
- private:
-  template <class Key>
-  using Index = std::unordered_map<Key, std::vector<Completion>>;
-
-  template <class Key>
-  static std::vector<Completion> take_from(Index<Key>& index, Key key) {
-    const auto at = index.find(key);
-    if (at == index.end()) return {};
-    std::vector<Completion> taken = std::move(at->second);
-    index.erase(at);
-    return taken;
-  }
-
-  std::vector<Completion> all_;
-  Index<StringIndex> by_handle_;
-  Index<StringIndex> by_stream_;
-  Index<std::int32_t> by_peer_;
 };
 
 class Compiler {
@@ -128,11 +80,12 @@ class Compiler {
     }
     script_.actors[host_].items.reserve(program.placed);
     queues_.clear();
-    pending_.clear();
+    launches_.clear(match_.traits[to_size(index)]);
     message_ordinal_ = 0;
-    // Where the host never stops, its queues need not be told what it has issued.
-    host_can_block_ =
-        options_.model == BlockingModel::kBlocking || job_.library() != Library::kNccl || match_.traits[to_size(index)].waits;
+    const ProgramTraits& traits = match_.traits[to_size(index)];
+    // Where the host never stops, its queues need not be told what it has issued, nor it what they have done.
+    host_can_block_ = options_.model == BlockingModel::kBlocking || traits.waits ||
+                      (job_.library() != Library::kNccl && traits.synchronous);
     const auto operations = program.placed_operations();
     for (std::uint32_t i = 0; i < operations.size();) {
       if (op_class(operations[i].kind) == OpClass::kCompletion) {
@@ -144,6 +97,10 @@ class Compiler {
         if (const std::optional<Part> part = part_of(operations[i], i)) compile_launch(operations, {&*part, 1}, false);
         ++i;
       }
+    }
+    // What nobody waited for still has to complete before the rank is at its end.
+    for (auto& [key, queue] : queues_) {
+      if (!queue.started_by_host.empty()) static_cast<void>(actor_of(queue));
     }
   }
 
@@ -241,7 +198,9 @@ class Compiler {
         continue;
       }
       if (part.arrives) add(host_, part.gate, part.operation, true, false);
-      if (part.waits) pending_.add(operation, {part.gate, part.operation});
+      if (!part.waits) continue;
+      const Completion completion{part.gate, part.operation};
+      launches_.index(launches_.add({&completion, 1}, nullptr, false), operation);
     }
     if (!waited.empty()) meet(host_, waited);
   }
@@ -253,38 +212,74 @@ class Compiler {
 
   void compile_queued(std::span<const Operation> operations, std::span<const Part> parts, bool is_batch,
                       bool host_waits) {
-    const std::uint64_t key = queue_key(operations[parts.front().operation], is_batch);
-    if (host_waits && !queues_.contains(key)) {
-      meet(host_, parts);  // nothing stands before it: the host may do it itself
+    LaunchQueue& queue = queues_[queue_key(operations[parts.front().operation], is_batch)];
+    other_queues_.clear();
+    for (const Part& part : parts.subspan(1)) {
+      LaunchQueue& other = queues_[queue_key(operations[part.operation], is_batch)];
+      if (&other != &queue && std::ranges::find(other_queues_, &other) == other_queues_.end()) other_queues_.push_back(&other);
+    }
+    // Behind what the host itself has started, a call that it waits for can only start when that has completed.
+    if (host_waits && other_queues_.empty() && queue.on_actor == 0) {
+      while (!queue.started_by_host.empty()) host_waits_for_launch(queue.started_by_host.front());
+    }
+    if (host_can_block_ && other_queues_.empty() && queue.is_idle()) {
+      start_by_host(operations, parts, host_waits ? nullptr : &queue);
+    } else {
+      start_on_queue(operations, parts, queue, host_waits);
+    }
+  }
+
+  /// Nothing stands before the launch, so it starts where the host issues it. `queue` null: the host waits for it, too.
+  void start_by_host(std::span<const Operation> operations, std::span<const Part> parts, LaunchQueue* queue) {
+    if (queue == nullptr) {
+      meet(host_, parts);
       return;
     }
-    const std::uint32_t queue = queue_of(key);
+    completions_.clear();
+    for (const Part& part : parts) {
+      add(host_, part.gate, part.operation, part.arrives, false);
+      if (part.waits) completions_.push_back({part.gate, part.operation});
+    }
+    if (completions_.empty()) return;
+    const LaunchIndex launch = launches_.add(completions_, queue, false);
+    for (const Part& part : parts) launches_.index(launch, operations[part.operation]);
+  }
+
+  void start_on_queue(std::span<const Operation> operations, std::span<const Part> parts, LaunchQueue& queue,
+                      bool host_waits) {
+    const std::uint32_t actor = actor_of(queue);
     const std::uint32_t mine = parts.front().operation;
     if (host_can_block_) {
       const std::uint32_t issued = add_gate();
       add(host_, issued, mine, true, false);
-      add(queue, issued, mine, false, true);
+      add(actor, issued, mine, false, true);
     }
     // A launch over several queues is one synchronisation point of them all.
-    std::vector<std::uint32_t> others;
-    for (const Part& part : parts) {
-      const std::uint32_t other = queue_of(queue_key(operations[part.operation], is_batch));
-      if (other == queue || std::ranges::find(others, other) != others.end()) continue;
-      others.push_back(other);
+    for (LaunchQueue* other : other_queues_) {
       const std::uint32_t reached = add_gate();
-      add(other, reached, mine, true, false);
-      add(queue, reached, mine, false, true);
+      add(actor_of(*other), reached, mine, true, false);
+      add(actor, reached, mine, false, true);
     }
-    meet(queue, parts);
-    if (!host_can_block_ && others.empty()) return;
+    meet(actor, parts);
+    if (!host_can_block_ && other_queues_.empty()) return;
     const std::uint32_t done = add_gate();
-    add(queue, done, mine, true, false);
-    for (const std::uint32_t other : others) add(other, done, mine, false, true);
+    add(actor, done, mine, true, false);
+    for (LaunchQueue* other : other_queues_) add(actor_of(*other), done, mine, false, true);
     if (host_waits) {
       add(host_, done, mine, false, true);
-    } else {
-      for (const Part& part : parts) pending_.add(operations[part.operation], {done, part.operation});
+      return;
     }
+    const Completion completion{done, mine};
+    const LaunchIndex launch = launches_.add({&completion, 1}, &queue, true);
+    for (const Part& part : parts) launches_.index(launch, operations[part.operation]);
+    // What comes to the other queues stands behind this launch as well.
+    for (LaunchQueue* other : other_queues_) static_cast<void>(launches_.add({}, other, true));
+  }
+
+  void host_waits_for_launch(LaunchIndex launch) {
+    completions_.clear();
+    launches_.take(launch, completions_);
+    for (const Completion& completion : completions_) add(host_, completion.gate, completion.operation, false, true);
   }
 
   /// `i` = index of the wait in its program.
@@ -298,9 +293,10 @@ class Compiler {
     }
     // Any and some are left by one of several, and tests do not hold: none of them decides a deadlock here.
     if (wait.kind != OpKind::kWait) return;
-    for (const auto& completion : pending_.take(wait)) {
-      if (!known_complete) add(host_, completion.gate, completion.operation, false, true);
-    }
+    completions_.clear();
+    launches_.take(wait, completions_);
+    if (known_complete) return;
+    for (const Completion& completion : completions_) add(host_, completion.gate, completion.operation, false, true);
   }
 
   std::uint64_t queue_key(const Operation& operation, bool is_batch) const {
@@ -312,11 +308,17 @@ class Compiler {
     return by_pair ? comm | (static_cast<std::uint32_t>(operation.peer) + 1U) : comm;
   }
 
-  std::uint32_t queue_of(std::uint64_t key) {
-    if (const auto known = queues_.find(key); known != queues_.end()) return known->second;
-    const std::uint32_t actor = add_actor();
-    queues_.emplace(key, actor);
-    return actor;
+  /// The actor of a queue, made with what the host has started before standing at its head.
+  std::uint32_t actor_of(LaunchQueue& queue) {
+    if (queue.actor == LaunchQueue::kNoActor) queue.actor = add_actor();
+    for (const LaunchIndex launch : queue.started_by_host) {
+      for (const Completion& completion : launches_.completions(launch)) {
+        add(queue.actor, completion.gate, completion.operation, false, true);
+      }
+      launches_.hand_to_actor(launch);
+    }
+    queue.started_by_host.clear();
+    return queue.actor;
   }
 
   std::uint32_t add_actor() {
@@ -367,8 +369,10 @@ class Compiler {
   std::uint32_t host_ = 0;
   bool host_can_block_ = true;
   std::size_t message_ordinal_ = 0;
-  std::unordered_map<std::uint64_t, std::uint32_t> queues_;  // key to actor
-  PendingOperations pending_;
+  std::unordered_map<std::uint64_t, LaunchQueue> queues_;  // references to its elements stay valid
+  Launches launches_;
+  std::vector<LaunchQueue*> other_queues_;  // scratch
+  std::vector<Completion> completions_;     // scratch
 };
 
 }  // namespace

@@ -20,22 +20,6 @@ namespace {
 constexpr std::size_t kMembersWidth = 60;
 constexpr std::size_t kRowsAtOnce = 4096;
 
-std::string_view state_text(OpState state) {
-  switch (state) {
-    case OpState::kUnknown:
-      return "";
-    case OpState::kEntered:
-      return "entered";
-    case OpState::kEnqueued:
-      return "enqueued";
-    case OpState::kStarted:
-      return "started";
-    case OpState::kCompleted:
-      return "completed";
-  }
-  return "";
-}
-
 std::string op_text(const Operation& operation) {
   const std::string name(op_name(operation.kind));
   if (!is_point_to_point(operation.kind) || operation.peer == kNoPeer) return name;
@@ -73,7 +57,7 @@ Cells call_cells(const Job& job, const Operation& operation, std::size_t index) 
           on_comm ? "on " + printable(job.communicator(operation.comm).name) : "",
           arguments_text(view),
           site_text(job.site(operation.site).frames, job.extra(operation).label),
-          std::string(state_text(operation.state)),
+          operation.state == OpState::kUnknown ? "" : std::string(op_state_name(operation.state)),
           rest_text(job, operation)};
 }
 

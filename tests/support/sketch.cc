@@ -43,22 +43,6 @@ Operation build_operation(JobBuilder& builder, const std::vector<CommIndex>& com
   return out;
 }
 
-std::string_view state_text(OpState state) {
-  switch (state) {
-    case OpState::kUnknown:
-      return "unknown";
-    case OpState::kEntered:
-      return "entered";
-    case OpState::kEnqueued:
-      return "enqueued";
-    case OpState::kStarted:
-      return "started";
-    case OpState::kCompleted:
-      return "completed";
-  }
-  return "unknown";
-}
-
 std::string end_text(ProgramEnd end) {
   switch (end.kind) {
     case EndKind::kUnknown:
@@ -138,7 +122,7 @@ std::string op_line(const JobSketch& sketch, const SketchOp& op) {
   if (!op.color.empty()) line += " color=" + op.color;
   if (!op.counts.empty()) line += " counts=" + join_counts(op.counts);
   if (!op.function.empty()) line += " site=train.py:" + op.function + ":10";
-  if (op.state != OpState::kUnknown) line += " state=" + std::string(state_text(op.state));
+  if (op.state != OpState::kUnknown) line += " state=" + std::string(op_state_name(op.state));
   return line;
 }
 

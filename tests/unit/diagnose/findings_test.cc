@@ -133,6 +133,16 @@ TEST(DiagnosePotential, ReportsTheModelUnderWhichBatchesStall) {
   EXPECT_EQ(report.findings[0].models, std::vector<std::string>{"coupled"});
 }
 
+TEST(DiagnosePathSwap, SaysThatTheSameNumberIsMissingOnOneGroupAndSurplusOnAnother) {
+  const std::vector<std::string> usual{"all_reduce t f32[8]", "all_reduce d f32[64]", "all_reduce t f32[8]", "all_reduce d f32[64]"};
+  std::vector<std::string> other{"all_gather t f32[4]", "all_gather t f32[4]", "all_reduce t f32[8]", "all_reduce t f32[8]"};
+  const Report report = diagnose(make_job({{"t", {0, 1, 2}}, {"d", {0, 1, 2}}}, {usual, other, usual}));
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{1});
+  EXPECT_NE(report.findings[0].explanation.find("rank 1 makes 2 calls too many on t and as many too few on d"), std::string::npos)
+      << report.findings[0].explanation;
+}
+
 TEST(DiagnoseTwoFaults, TellsBoth) {
   const Report report = diagnose(make_job({{"a", {0, 1, 2}}, {"b", {0, 1, 2}}},
                                           {{"all_reduce a f32[1]", "broadcast b f32[1] root=0"},
