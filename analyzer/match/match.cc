@@ -135,16 +135,21 @@ class Matcher {
   }
 
   static void add_traits(const Operation& operation, ProgramTraits& traits) {
+    // Most calls are plain collectives: nothing of the rest applies to them.
+    traits.rooted |= has_root(operation.kind);
+    traits.completed |= operation.state == OpState::kCompleted;
     const OpClass what = op_class(operation.kind);
+    if (what == OpClass::kCollective && operation.launch == 0 && operation.flags == 0) {
+      traits.synchronous = true;
+      return;
+    }
     if (what == OpClass::kCompletion) add_wait_traits(operation, traits);
     traits.batches |= operation.launch != 0;
     traits.batched_messages |= operation.launch != 0 && what == OpClass::kPointToPoint;
     traits.nonblocking |= operation.nonblocking() || is_immediate(operation.kind);
     const bool calls = is_collective(operation.kind) || what == OpClass::kPointToPoint;
     traits.synchronous |= calls && operation.launch == 0 && !operation.nonblocking() && !is_immediate(operation.kind);
-    traits.rooted |= has_root(operation.kind);
     traits.captured |= (operation.flags & kOpCaptured) != 0;
-    traits.completed |= operation.state == OpState::kCompleted;
   }
 
   static bool has_wildcard(const Operation& operation) {
