@@ -17,9 +17,10 @@ class Machine {
       : job_(job),
         script_(script),
         plain_(plain),
-        missing_(script.missing),
-        first_waiter_(script.missing.size(), kNobody),
-        actors_(script.actors.size()) {}
+        actors_(script.actors.size()) {
+    gates_.reserve(script.missing.size());
+    for (const std::uint32_t missing : script.missing) gates_.push_back({missing, kNobody});
+  }
 
   void run() {
     for (std::uint32_t actor = 0; actor < actors_.size(); ++actor) {
@@ -38,7 +39,7 @@ class Machine {
 
   /// Index of the item that the actor stands at; the number of its items = it came to its end.
   std::uint32_t position(std::size_t actor) const { return actors_[actor].position; }
-  bool is_open(std::uint32_t gate) const { return missing_[gate] == 0; }
+  bool is_open(std::uint32_t gate) const { return gates_[gate].missing == 0; }
 
  private:
   struct State {
@@ -47,13 +48,19 @@ class Machine {
     std::uint32_t next_waiter = kNobody;     // an actor waits at one gate at a time
   };
 
+  struct Gate {
+    std::uint32_t missing = 0;             // arrivals until it opens
+    std::uint32_t first_waiter = kNobody;  // the others by State::next_waiter
+  };
+
   /// Does the item; true where the actor has to stand there.
   bool stands_at(const ScriptItem item, std::uint32_t actor) {
-    const std::uint32_t gate = item.gate();
-    if (item.arrives() && missing_[gate] > 0 && --missing_[gate] == 0) open(gate);
-    if (!item.waits() || missing_[gate] == 0) return false;
-    actors_[actor].next_waiter = first_waiter_[gate];
-    first_waiter_[gate] = actor;
+    if (!item.arrives() && !item.waits()) return false;
+    Gate& gate = gates_[item.gate()];
+    if (item.arrives() && gate.missing > 0 && --gate.missing == 0) open(gate);
+    if (!item.waits() || gate.missing == 0) return false;
+    actors_[actor].next_waiter = gate.first_waiter;
+    gate.first_waiter = actor;
     return true;
   }
 
@@ -72,8 +79,9 @@ class Machine {
     std::uint32_t ordinal = state.ordinal;
     for (; at < operations.size(); ++at) {
       if (stands_at(plain_.item(operations[at], program, at, ordinal), actor)) {
-        // All other ranks run before this one does again: time enough to fetch its next call.
+        // All other ranks run before this one does again, but one round is not always enough to fetch a call from memory.
         __builtin_prefetch(operations.data() + at + 1);
+        __builtin_prefetch(operations.data() + at + 2);
         break;
       }
     }
@@ -81,19 +89,18 @@ class Machine {
     state.ordinal = ordinal;
   }
 
-  void open(std::uint32_t gate) {
-    for (std::uint32_t waiter = first_waiter_[gate]; waiter != kNobody; waiter = actors_[waiter].next_waiter) {
+  void open(Gate& gate) {
+    for (std::uint32_t waiter = gate.first_waiter; waiter != kNobody; waiter = actors_[waiter].next_waiter) {
       ++actors_[waiter].position;  // it has arrived before it waited
       runnable_.push_back(waiter);
     }
-    first_waiter_[gate] = kNobody;
+    gate.first_waiter = kNobody;
   }
 
   const Job& job_;
   const Script& script_;
   const PlainItems& plain_;
-  std::vector<std::uint32_t> missing_;
-  std::vector<std::uint32_t> first_waiter_;  // by gate
+  std::vector<Gate> gates_;
   std::vector<State> actors_;
   std::vector<std::uint32_t> runnable_;
 };
