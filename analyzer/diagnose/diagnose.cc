@@ -231,6 +231,13 @@ class Diagnosis {
       finding.models = {std::string(blocking_model_name(options.model))};
       if (options.model == BlockingModel::kCoupled) {
         finding.finding_class = "batch_coupling";
+        std::set<std::int32_t> coupled;
+        for (const std::size_t stuck : cause.stuck) {
+          for (const ProgramIndex program : stalled.stuck[stuck].arrived) coupled.insert(job_.program(program).rank);
+        }
+        finding.divergent_ranks.assign(coupled.begin(), coupled.end());
+        finding.title = fmt::format("the batches of {} end only together, and some are issued after the end of others",
+                                    ranks_text(finding.divergent_ranks));
         finding.fix = "issue one batch per peer, in the order of the peers, so that no batch waits for the end of another";
       } else if (severity == Severity::kUnsafe) {
         finding.finding_class = "relies_on_buffering";
