@@ -65,6 +65,8 @@ std::string Job::count_text(Count count) const {
 
 const std::string& Job::source(SourceIndex index) const { return data_->sources[to_size(index)]; }
 Library Job::library() const { return data_->library; }
+int Job::library_version() const { return data_->library_version; }
+bool Job::implicit_launch_order() const { return data_->implicit_launch_order; }
 const RunInfo& Job::run() const { return data_->run; }
 const InputQuality& Job::quality() const { return data_->quality; }
 

@@ -137,6 +137,10 @@ class Job {
   const std::string& source(SourceIndex index) const;
 
   Library library() const;
+  /// Version of the library as NCCL codes it (22809 = 2.28.9); 0 = not known. The lowest where ranks differ.
+  int library_version() const;
+  /// NCCL_LAUNCH_ORDER_IMPLICIT as every rank had it: collectives of one device start in the order in which they were issued.
+  bool implicit_launch_order() const;
   const RunInfo& run() const;
   const std::string& name() const { return run().name; }
   const InputQuality& quality() const;

@@ -163,6 +163,8 @@ OperationExtra& JobBuilder::extra_of(Operation& operation) {
 
 void JobBuilder::set_library(Library library) { data_->library = library; }
 Library JobBuilder::library() const { return data_->library; }
+void JobBuilder::set_library_version(int code) { data_->library_version = code; }
+void JobBuilder::set_implicit_launch_order(bool holds) { data_->implicit_launch_order = holds; }
 void JobBuilder::set_name(std::string_view name) { data_->run.name = name; }
 void JobBuilder::set_attempt(int attempt) { data_->run.attempt = attempt; }
 void JobBuilder::add_other_run(std::string_view name) { data_->run.others.emplace_back(name); }

@@ -51,6 +51,8 @@ class JobBuilder {
 
   void set_library(Library library);
   Library library() const;
+  void set_library_version(int code);          ///< Job::library_version
+  void set_implicit_launch_order(bool holds);  ///< Job::implicit_launch_order
   void set_name(std::string_view name);
   void set_attempt(int attempt);
   void add_other_run(std::string_view name);  ///< found beside this one, not read

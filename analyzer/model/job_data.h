@@ -21,6 +21,8 @@ struct Job::Data {
   std::vector<std::string> sources{""};
   std::unordered_map<std::int32_t, ProgramEnd> ends_without_program;
   Library library = Library::kUnknown;
+  int library_version = 0;
+  bool implicit_launch_order = false;
   RunInfo run;
   InputQuality quality;
 };

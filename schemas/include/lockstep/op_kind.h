@@ -79,11 +79,20 @@ enum class OpClass : std::uint8_t {
   X(kTest, 103, "test", kCompletion)                  \
   X(kProbe, 104, "probe", kCompletion)                \
   X(kIprobe, 105, "iprobe", kCompletion)              \
+  X(kStreamSync, 106, "stream_sync", kCompletion)     \
+  X(kDeviceSync, 107, "device_sync", kCompletion)     \
+  X(kEventSync, 108, "event_sync", kCompletion)       \
+  X(kEventRecord, 109, "event_record", kCompletion)   \
+  X(kStreamWait, 110, "stream_wait", kCompletion)     \
   X(kGroupStart, 120, "group_start", kMarker)         \
   X(kGroupEnd, 121, "group_end", kMarker)             \
   X(kCompute, 122, "compute", kMarker)                \
   X(kExit, 123, "exit", kMarker)                      \
-  X(kOpaque, 140, "opaque", kOpaque)
+  X(kGraphLaunch, 124, "graph_launch", kMarker)       \
+  X(kOpaque, 140, "opaque", kOpaque)                  \
+  X(kPutSignal, 141, "put_signal", kOpaque)           \
+  X(kSignal, 142, "signal", kOpaque)                  \
+  X(kWaitSignal, 143, "wait_signal", kOpaque)
 
 enum class OpKind : std::uint8_t {
 #define X(enumerator, value, name, op_class) enumerator = value,
