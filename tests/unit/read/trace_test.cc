@@ -1,6 +1,11 @@
 // Traces that are whole, wrapped, damaged, foreign or of a later version, each written in memory.
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <random>
+#include <thread>
 
 #include "diagnose/diagnose.h"
 #include "read/load.h"
@@ -320,6 +325,40 @@ TEST(DamagedTrace, EveryFlippedByteIsSurvived) {
 }
 
 // ---- several files ---------------------------------------------------------------------------------------------------------
+
+/// Rank 1's file is cut by another thread at a random instant of the reading. Whatever that hits, what comes of it is a Job that
+/// says so or one of the whole file, and accuses nobody.
+TEST(DamagedTrace, ShortenedWhileItIsRead) {
+  const TempDir dir;
+  std::vector<std::string> paths;
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceSample trace({.rank = rank, .ranks = 2, .blocks = 200, .block_bytes = 32768});
+    for (int i = 0; i < 100'000; ++i) trace.add(kSum);
+    trace.finish();
+    files.push_back(trace.bytes());
+    paths.push_back(dir.write("rank" + std::to_string(rank) + ".lst", files.back()));
+  }
+  std::minstd_rand random(7);
+  for (int round = 0; round < 20; ++round) {
+    dir.write("rank1.lst", files[1]);
+    const auto wait = std::chrono::microseconds(random() % 8'000);
+    const std::size_t half = files[1].size() / 2;  // it stays a trace
+    const auto size = static_cast<off_t>(half + random() % half);
+    std::jthread other([&] {
+      std::this_thread::sleep_for(wait);
+      EXPECT_EQ(::truncate(paths[1].c_str(), size), 0);
+    });
+    const bool first = round % 4 == 0;
+    if (first) other.join();
+    const Result<Job> job = load_job(std::vector<std::string>{dir.path()});
+    ASSERT_TRUE(job) << job.error().message;
+    const Report report = diagnose(*job);
+    EXPECT_TRUE(report.verdict == Verdict::kConsistent || report.verdict == Verdict::kInsufficient) << report.summary;
+    EXPECT_TRUE(!job->quality().complete || job->operation_count() == 200'002U);
+    EXPECT_FALSE(first && job->quality().complete);
+  }
+}
 
 TEST(TraceSet, ReadsTheYoungestOfSeveralRuns) {
   TraceSample old_run({.rank = 0, .ranks = 1, .run = "a.r0"});
