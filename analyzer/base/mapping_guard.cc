@@ -37,8 +37,8 @@ struct MappingGuard::Ranges {
       if (begin == 0 || at < begin || at >= end) continue;
       // All behind it is gone as well.
       const std::uintptr_t page = at - (at - begin) % page_bytes;
-      if (::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-        break;
+      constexpr int kZeros = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+      if (::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ, kZeros, -1, 0) == MAP_FAILED) break;
       range->hit.store(true, std::memory_order_release);
       errno = error;
       return;

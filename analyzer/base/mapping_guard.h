@@ -1,12 +1,12 @@
-// Keeps the program alive when somebody shortens a file that it has mapped: what is gone reads as zeros instead of SIGBUS.
+// Keeps the program alive when somebody shortens a file that it has mapped: what is gone reads as zeros.
 #pragma once
 
 #include <cstddef>
 
 namespace lockstep {
 
-/// Watches one mapping for as long as it lives; the mapping must outlive it. The first one installs a handler for SIGBUS, which
-/// hands faults elsewhere to the handler that was there before.
+/// Watches one mapping for as long as it lives; the mapping must outlive it. The first one installs a handler for SIGBUS,
+/// which hands faults elsewhere to the handler that was there before.
 class MappingGuard {
  public:
   MappingGuard() = default;

@@ -278,7 +278,8 @@ std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> file
   return read_traces(files, intake, kMostRecordsToReplay);
 }
 
-std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> files, JobIntake& intake, std::size_t most_records_to_replay) {
+std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> files, JobIntake& intake,
+                                              std::size_t most_records_to_replay) {
   std::vector<std::optional<Error>> errors(files.size());
   std::vector<TraceInput> inputs;
   for (std::size_t i = 0; i < files.size(); ++i) {
