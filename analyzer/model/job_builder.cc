@@ -50,7 +50,9 @@ void number_collectives(Program& program, std::vector<std::uint32_t>& next_seq, 
     if (!is_collective(operation.kind) || operation.comm == kNoComm) continue;
     std::uint32_t& next = next_seq[to_size(operation.comm)];
     if (next == 0) touched.push_back(operation.comm);
-    operation.seq = next++;
+    // Readers that know positions have set them: a table of gigabytes is then only read.
+    if (operation.seq != next) operation.seq = next;
+    ++next;
   }
   for (const CommIndex comm : touched) next_seq[to_size(comm)] = 0;
 }

@@ -119,6 +119,8 @@ void JobLineReader::read_flags(Draft& draft, std::string_view value) {
       draft.operation.flags |= kOpThreadUnsafe;
     } else if (flag == "gap") {
       draft.operation.flags |= kOpGap;
+    } else if (flag == "held") {
+      draft.operation.flags |= kOpHeld;
     } else if (flag == "persistent") {
       draft.operation.flags |= kOpPersistent;
     } else {

@@ -138,6 +138,7 @@ class LineWriter {
     add((operation_.flags & kOpThreadUnsafe) != 0, "thread_unsafe");
     add((operation_.flags & kOpPersistent) != 0, "persistent");
     add((operation_.flags & kOpGap) != 0, "gap");
+    add((operation_.flags & kOpHeld) != 0, "held");
     return names;
   }
 

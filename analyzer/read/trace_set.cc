@@ -36,7 +36,8 @@ struct JobComm {
 
 class TraceSet {
  public:
-  TraceSet(std::vector<TraceInput> inputs, JobIntake& intake) : inputs_(std::move(inputs)), intake_(intake) {}
+  TraceSet(std::vector<TraceInput> inputs, JobIntake& intake, std::size_t most_records_to_replay)
+      : inputs_(std::move(inputs)), intake_(intake), most_records_to_replay_(most_records_to_replay) {}
 
   void read() {
     choose_run();
@@ -45,7 +46,7 @@ class TraceSet {
     for (const TraceInput& input : inputs_) names_.push_back(names_of(input.tables));
     programs_.resize(inputs_.size());
     const std::vector<HistoryInput> history = history_inputs();
-    if (record_count() > kMostRecordsToReplay && agrees_by_fingerprints(history)) {
+    if (record_count() > most_records_to_replay_ && agrees_by_fingerprints(history)) {
       take_totals();
     } else {
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -60,9 +61,6 @@ class TraceSet {
 
  private:
   JobBuilder& builder() { return intake_.builder(); }
-
-  /// Up to here a job is read and replayed whole, whatever its fingerprints say: that also tells what it relies on.
-  static constexpr std::size_t kMostRecordsToReplay = 8'000'000;
 
   std::size_t record_count() const {
     std::size_t records = 0;
@@ -266,6 +264,7 @@ class TraceSet {
   std::vector<TraceNames> names_;       // by input, as programs_
   std::vector<TraceProgram> programs_;
   JobIntake& intake_;
+  std::size_t most_records_to_replay_;
   std::map<std::uint64_t, JobComm> comms_;  // by identity
   NameTable datatypes_;
   NameTable redops_;
@@ -276,6 +275,11 @@ class TraceSet {
 }  // namespace
 
 std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> files, JobIntake& intake) {
+  return read_traces(files, intake, kMostRecordsToReplay);
+}
+
+std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> files, JobIntake& intake,
+                                              std::size_t most_records_to_replay) {
   std::vector<std::optional<Error>> errors(files.size());
   std::vector<TraceInput> inputs;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -289,7 +293,7 @@ std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> file
     input.ring = index_ring(input.tables);
     inputs.push_back(std::move(input));
   }
-  if (!inputs.empty()) TraceSet(std::move(inputs), intake).read();
+  if (!inputs.empty()) TraceSet(std::move(inputs), intake, most_records_to_replay).read();
   return errors;
 }
 
