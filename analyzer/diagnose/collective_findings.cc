@@ -67,6 +67,8 @@ std::string_view class_of(Difference difference) {
       return "reduction_differs";
     case Difference::kPayload:
       return "payload_differs";
+    case Difference::kCapture:
+      return "capture_differs";
   }
   return "kind_differs";
 }
@@ -88,6 +90,8 @@ std::string_view fix_of(Difference difference) {
       return "use the same reduction on every member";
     case Difference::kPayload:
       return "receive in the order in which the peer sends";
+    case Difference::kCapture:
+      return "capture the call on every member, or on none, and launch the graph equally often everywhere";
   }
   return "";
 }

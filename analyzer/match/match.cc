@@ -102,7 +102,7 @@ class Matcher {
       const Operation& operation = operations[i];
       add_traits(operation, traits);
       if (is_collective(operation.kind)) {
-        if (operation.comm == kNoComm) continue;
+        if (operation.comm == kNoComm || !takes_effect(operation)) continue;
         std::uint32_t& count = count_[to_size(operation.comm)];
         std::uint64_t& fingerprint = fingerprint_[to_size(operation.comm)];
         if (count == 0) {
@@ -114,7 +114,7 @@ class Matcher {
         fingerprint = (fingerprint ^ signature(job_, operation)) * 0x9e3779b97f4a7c15ULL;
         fingerprint ^= fingerprint >> 31;
       } else if (is_point_to_point(operation.kind)) {
-        read_message(index, program, i);
+        if (takes_effect(operation)) read_message(index, program, i);
       } else if (operation.kind == OpKind::kProbe) {
         read_probe(index, program, i);
       } else if (op_class(operation.kind) == OpClass::kOpaque) {
@@ -149,7 +149,7 @@ class Matcher {
     traits.nonblocking |= operation.nonblocking() || is_immediate(operation.kind);
     const bool calls = is_collective(operation.kind) || what == OpClass::kPointToPoint;
     traits.synchronous |= calls && operation.launch == 0 && !operation.nonblocking() && !is_immediate(operation.kind);
-    traits.captured |= (operation.flags & kOpCaptured) != 0;
+    traits.captured |= !takes_effect(operation);
   }
 
   static bool has_wildcard(const Operation& operation) {
@@ -177,6 +177,10 @@ class Matcher {
 
   static void add_wait_traits(const Operation& wait, ProgramTraits& traits) {
     traits.waits = true;
+    if (is_host_wait(wait.kind)) {
+      traits.host_waits = true;
+      return;
+    }
     if (wait.handle != StringIndex{}) return;
     traits.waits_by_stream |= wait.stream != StringIndex{};
     traits.waits_by_peer |= wait.stream == StringIndex{} && wait.peer >= 0;

@@ -20,6 +20,7 @@ enum class Difference : std::uint8_t {
   kDatatype,
   kReduction,
   kPayload,     ///< messages only: an activation where a gradient is expected
+  kCapture,     ///< executed by a graph on one side, called directly on the other
 };
 
 /// Hash over exactly the arguments that must agree; equal calls have equal signatures on every rank.

@@ -243,6 +243,15 @@ void JobJsonHandler::take_field(std::string_view value) {
       warnings_.warn(line(), fmt::format("library {} is not nccl, mpi or torch: ignored", excerpt(value)));
     }
     intake_.set_library(library, file_.path);
+  } else if (section_name_ == "library_version") {
+    const auto version = parse_library_version(value);
+    if (version) intake_.builder().set_library_version(*version);
+    if (!version) warnings_.warn(line(), fmt::format("library_version {} is no version like 2.28.9: ignored", excerpt(value)));
+  } else if (section_name_ == "launch_order") {
+    if (value == "implicit") intake_.builder().set_implicit_launch_order(true);
+    if (value != "implicit" && value != "explicit") {
+      warnings_.warn(line(), fmt::format("launch_order {} is not implicit or explicit: ignored", excerpt(value)));
+    }
   } else if (section_name_ == "name") {
     intake_.builder().set_name(value);
   } else if (section_name_ == "complete") {

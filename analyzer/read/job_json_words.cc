@@ -41,10 +41,38 @@ std::string job_json_end(const ProgramEnd& end) {
   return "unknown";
 }
 
+std::optional<int> parse_library_version(std::string_view text) {
+  int parts[3] = {};
+  std::size_t count = 0;
+  while (true) {
+    const std::size_t dot = text.find('.');
+    const std::string_view part = text.substr(0, dot);
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), parts[count]);
+    if (part.empty() || error != std::errc{} || end != part.data() + part.size() || parts[count] < 0) return std::nullopt;
+    ++count;
+    if (dot == std::string_view::npos) break;
+    if (count == 3) return std::nullopt;
+    text.remove_prefix(dot + 1);
+  }
+  if (count == 1) return parts[0];
+  const auto [major, minor, patch] = parts;
+  if (major > 1000 || minor > 99 || patch > 99) return std::nullopt;
+  // nccl.h, NCCL_VERSION(): five digits from 2.9 on.
+  return major <= 2 && minor <= 8 ? major * 1000 + minor * 100 + patch : major * 10000 + minor * 100 + patch;
+}
+
+std::string job_json_library_version(int code) {
+  const int major = code >= 10000 ? code / 10000 : code / 1000;
+  const int rest = code >= 10000 ? code % 10000 : code % 1000;
+  return fmt::format("{}.{}.{}", major, rest / 100, rest % 100);
+}
+
 Library library_from_name(std::string_view name) {
   for (const Library library : {Library::kNccl, Library::kMpi, Library::kTorch}) {
     if (name == library_name(library)) return library;
   }
+  if (name == "rccl") return Library::kNccl;
+  if (name == "pytorch" || name == "torch.distributed") return Library::kTorch;
   return Library::kUnknown;
 }
 

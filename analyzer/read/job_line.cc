@@ -157,12 +157,13 @@ void JobLineReader::read_operation(std::string_view text) {
   if (!named || named->kind == OpKind::kUnknown) {
     return unreadable(text, fmt::format("{} is no operation", excerpt(name)));
   }
-  if (op_class(named->kind) == OpClass::kMarker) {
+  const bool launches_graph = named->kind == OpKind::kGraphLaunch;
+  if (op_class(named->kind) == OpClass::kMarker && !launches_graph) {
     return unreadable(text, fmt::format("{} cannot stand inside a batch", name));
   }
   draft.operation.kind = named->kind;
   draft.operation.line = line_;
-  draft.operation.launch = op_class(named->kind) == OpClass::kCompletion ? 0 : launch_;
+  draft.operation.launch = op_class(named->kind) == OpClass::kCompletion || launches_graph ? 0 : launch_;
   if (named->nonblocking) draft.operation.flags |= kOpNonblocking;
   if (name != op_name(named->kind)) draft.native_name = name;
   if (read_positions(draft)) append(draft);
@@ -185,6 +186,8 @@ bool JobLineReader::read_positions(Draft& draft) {
   const OpKind kind = draft.operation.kind;
   if (is_point_to_point(kind) || kind == OpKind::kProbe || kind == OpKind::kIprobe) {
     readable = read_message(draft);
+  } else if (is_host_wait(kind) || kind == OpKind::kGraphLaunch) {
+    read_stream_word(draft);
   } else if (op_class(kind) == OpClass::kCompletion) {
     readable = read_completion(draft);
   } else {
@@ -270,6 +273,25 @@ bool JobLineReader::read_completion(Draft& draft) {
     draft.operation.handle = intake_.builder().intern(unescape_word(draft.take()));
   }
   return true;
+}
+
+/// Calls on streams, events and graphs name no communicator. A word without a key is what the call is about: the stream of
+/// `stream_sync`, the event or graph of the others, then the stream.
+void JobLineReader::read_stream_word(Draft& draft) {
+  Operation& operation = draft.operation;
+  JobBuilder& builder = intake_.builder();
+  const bool is_of_stream = operation.kind == OpKind::kStreamSync || operation.kind == OpKind::kDeviceSync;
+  if (!is_of_stream && operation.handle == StringIndex{} && !draft.peek().empty()) {
+    operation.handle = builder.intern(unescape_word(draft.take()));
+  }
+  const bool takes_stream = operation.kind != OpKind::kDeviceSync && operation.kind != OpKind::kEventSync;
+  if (takes_stream && operation.stream == StringIndex{} && !draft.peek().empty()) {
+    operation.stream = builder.intern(unescape_word(draft.take()));
+  }
+  if (!is_of_stream && operation.handle == StringIndex{}) {
+    warn(fmt::format("{} names no {}: it has no effect", op_name(operation.kind),
+                     operation.kind == OpKind::kGraphLaunch ? "graph (handle=)" : "event (handle=)"));
+  }
 }
 
 /// "f32[1024]", "f32[V*h/tp]", "f32", "[12]".

@@ -81,6 +81,7 @@ class JobLineReader {
   bool read_collective(Draft& draft);
   bool read_message(Draft& draft);
   bool read_completion(Draft& draft);
+  void read_stream_word(Draft& draft);
   bool read_type(Draft& draft, std::string_view token);
   void read_key(Draft& draft, std::string_view key, std::string_view value);
   void read_flags(Draft& draft, std::string_view value);

@@ -61,6 +61,14 @@ constexpr KindRow kFrameworkNames[] = {
     {"receive", OpKind::kRecv},
     {"waitall", OpKind::kWait},
     {"wait_all", OpKind::kWait},
+    {"stream_synchronize", OpKind::kStreamSync},
+    {"device_synchronize", OpKind::kDeviceSync},
+    {"torch.cuda.synchronize", OpKind::kDeviceSync},
+    {"synchronize", OpKind::kDeviceSync},
+    {"event_synchronize", OpKind::kEventSync},
+    {"stream_wait_event", OpKind::kStreamWait},
+    {"wait_event", OpKind::kStreamWait},
+    {"record_event", OpKind::kEventRecord},
     {"groupstart", OpKind::kGroupStart},
     {"groupend", OpKind::kGroupEnd},
 };
@@ -94,6 +102,23 @@ constexpr KindRow kNcclNames[] = {
     {"ncclCommWindowRegister", OpKind::kWindowRegister},
     {"ncclGroupStart", OpKind::kGroupStart},
     {"ncclGroupEnd", OpKind::kGroupEnd},
+    {"ncclGroupSimulateEnd", OpKind::kGroupEnd},
+    {"ncclPutSignal", OpKind::kPutSignal},
+    {"ncclSignal", OpKind::kSignal},
+    {"ncclWaitSignal", OpKind::kWaitSignal},
+};
+
+// The CUDA runtime and driver; HIP has the runtime's names with its own prefix. A synchronous copy waits for its stream.
+constexpr KindRow kDeviceNames[] = {
+    {"StreamSynchronize", OpKind::kStreamSync},
+    {"DeviceSynchronize", OpKind::kDeviceSync},
+    {"CtxSynchronize", OpKind::kDeviceSync},
+    {"EventRecord", OpKind::kEventRecord},
+    {"EventRecordWithFlags", OpKind::kEventRecord},
+    {"EventSynchronize", OpKind::kEventSync},
+    {"StreamWaitEvent", OpKind::kStreamWait},
+    {"GraphLaunch", OpKind::kGraphLaunch},
+    {"Memcpy", OpKind::kStreamSync},
 };
 
 // The MPI standard 4.1 without its prefix, in lower case; "i" + name and name + "_init" are made from those below.
@@ -218,6 +243,11 @@ KindTable make_kind_table() {
 #undef X
   for (const KindRow& row : kFrameworkNames) table.emplace(row.name, NamedKind{row.kind, false});
   for (const KindRow& row : kNcclNames) table.emplace(row.name, NamedKind{row.kind, false});
+  for (const KindRow& row : kDeviceNames) {
+    for (const std::string_view prefix : {"cuda", "cu", "hip"}) {
+      table.emplace(std::string(prefix).append(row.name), NamedKind{row.kind, false});
+    }
+  }
   for (const KindRow& row : kMpiNames) {
     const std::string name(row.name);
     table.emplace("mpi_" + name, NamedKind{row.kind, false});

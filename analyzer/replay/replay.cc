@@ -221,7 +221,7 @@ class StandstillReader {
   std::vector<std::int32_t> root_of(const GateOwner& owner) const {
     for (const BlockedOperation& blocked : result_.blocked) {
       const Operation& operation = job_.program(blocked.program).operations[blocked.operation];
-      if (operation.comm == owner.comm && is_collective(operation.kind) && operation.seq == owner.seq) {
+      if (operation.comm == owner.comm && is_placed_collective(operation) && operation.seq == owner.seq) {
         return {operation.peer};
       }
     }

@@ -63,10 +63,17 @@ struct StuckGate {
   std::vector<std::int32_t> never{};    ///< job ranks that have no such call in their program, or left none; sorted
 };
 
+/// A host that stands in a call on a stream, an event or the device, and issues nothing more until it returns.
+struct WaitingHost {
+  ProgramIndex program = kNoProgram;
+  std::uint32_t operation = 0;  ///< the waiting call
+};
+
 struct ReplayResult {
   /// By program, then position. Empty = every program came to its end.
   std::vector<BlockedOperation> blocked{};
   std::vector<StuckGate> stuck{};
+  std::vector<WaitingHost> waiting_hosts{};  ///< by program; among those with a blocked operation
   bool finished() const { return blocked.empty(); }
 };
 

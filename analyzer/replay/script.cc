@@ -62,7 +62,7 @@ class Compiler {
   void find_held_gates() {
     for (const Program& program : job_.programs()) {
       for (auto at = program.operations.rbegin(); at != program.operations.rend() && (at->flags & kOpHeld) != 0; ++at) {
-        if (!is_collective(at->kind) || at->comm == kNoComm) continue;
+        if (!is_placed_collective(*at)) continue;
         const GateIndex gate = match_.communicators[to_size(at->comm)].gate_of(at->seq);
         if (gate != kNoGate) held_gates_.push_back(static_cast<std::uint32_t>(gate));
       }
@@ -115,6 +115,7 @@ class Compiler {
 
   /// What operation i does at its rendezvous; nothing for markers, wildcards and calls of ranks that are no member.
   std::optional<Part> part_of(const Operation& operation, std::uint32_t i) {
+    if (!takes_effect(operation)) return std::nullopt;
     const bool known_complete = options_.trust_completion && operation.state == OpState::kCompleted;
     if (is_point_to_point(operation.kind)) {
       const std::size_t ordinal = message_ordinal_++;
@@ -127,7 +128,6 @@ class Compiler {
       return part;
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return std::nullopt;
-    if ((operation.flags & kOpCaptured) != 0) return std::nullopt;
     const CommunicatorMatch& communicator = match_.communicators[to_size(operation.comm)];
     if (!communicator.outsiders.empty() && std::ranges::find(communicator.outsiders, program_) != communicator.outsiders.end()) {
       return std::nullopt;
