@@ -101,6 +101,12 @@ struct ProgramTraits {
   bool outsider = false;     ///< calls on a communicator that it is no member of
 };
 
+/// A call that a rule of its own looks at.
+struct OperationRef {
+  ProgramIndex program = kNoProgram;
+  std::uint32_t operation = 0;
+};
+
 struct MatchResult {
   std::vector<ProgramTraits> traits{};  ///< by program
   std::vector<CommunicatorMatch> communicators{};  ///< by CommIndex
@@ -109,6 +115,10 @@ struct MatchResult {
   /// nothing decides (MPI_ANY_SOURCE, MPI_ANY_TAG, no partner).
   std::vector<std::vector<GateIndex>> message_gates{};
   std::vector<ProbeMatch> probes{};  ///< blocking ones with a source and tag, by program, in program order
+  /// Calls that the library refused, that two threads made at once on one communicator, and inits with a rank: by program, in
+  /// program order, the first kMostNoteworthy.
+  std::vector<OperationRef> noteworthy{};
+  static constexpr std::size_t kMostNoteworthy = 65536;
   std::uint32_t gate_count = 0;
   std::size_t undecided_messages = 0;  ///< wildcards
   std::size_t opaque_calls = 0;        ///< calls that no rule decides
