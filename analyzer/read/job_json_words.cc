@@ -14,9 +14,26 @@ std::optional<std::int32_t> rank_from_key(std::string_view key) {
   return rank;
 }
 
+std::vector<std::int32_t> ranks_from_text(std::string_view text) {
+  constexpr std::int32_t kMost = 1 << 20;
+  std::vector<std::int32_t> ranks;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    const std::size_t dash = part.find('-');
+    const auto first = rank_from_key(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : rank_from_key(part.substr(dash + 1));
+    if (!first || !last || *last < *first || *last - *first >= kMost - static_cast<std::int32_t>(ranks.size())) return {};
+    for (std::int32_t rank = *first; rank <= *last; ++rank) ranks.push_back(rank);
+    if (comma == std::string_view::npos) return ranks;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 std::optional<ProgramEnd> parse_end(std::string_view text) {
-  if (text == "running") return ProgramEnd{EndKind::kRunning, 0};
+  if (text == "running" || text == "hung" || text == "blocked" || text == "alive") return ProgramEnd{EndKind::kRunning, 0};
   if (text == "unknown") return ProgramEnd{};
+  if (text == "finished" || text == "ended" || text == "done") return ProgramEnd{EndKind::kExited, ProgramEnd::kStatusUnknown};
   const bool exited = text.starts_with("exited");
   if (!exited && !text.starts_with("killed")) return std::nullopt;
   ProgramEnd end{exited ? EndKind::kExited : EndKind::kKilled, exited ? ProgramEnd::kStatusUnknown : 9};

@@ -98,7 +98,9 @@ bool JobLineReader::is_after_exit() {
 }
 
 void JobLineReader::read_marker_or_operation(std::string_view text) {
-  if (text.starts_with("batch[")) return read_batch(text);
+  for (const std::string_view opens : {"batch[", "batch_isend_irecv[", "group["}) {
+    if (text.starts_with(opens)) return read_batch(text, opens.size());
+  }
   const std::string_view word = first_word(text);
   const auto named = kind_from_native_name(word);
   if (!named) return read_operation(text);
@@ -119,9 +121,9 @@ void JobLineReader::read_marker_or_operation(std::string_view text) {
   }
 }
 
-void JobLineReader::read_batch(std::string_view text) {
+void JobLineReader::read_batch(std::string_view text, std::size_t opens) {
   if (text.back() != ']') return unreadable(text, "a batch ends in ']'");
-  const std::string_view inside = text.substr(6, text.size() - 7);
+  const std::string_view inside = text.substr(opens, text.size() - opens - 1);
   // A batch inside a group is launched with the group.
   if (open_groups_ == 0) launch_ = ++launches_;
   for (const std::string_view part : split<is_semicolon>(inside)) {
@@ -182,6 +184,13 @@ bool JobLineReader::read_positions(Draft& draft) {
     }
   }
   draft.words = std::move(positions);
+  if (!draft.group.empty()) {
+    // Where a line names it: behind the peer of a message, else first.
+    std::int32_t peer = kNoPeer;
+    const bool is_message = is_point_to_point(draft.operation.kind) || op_class(draft.operation.kind) == OpClass::kCompletion;
+    const bool behind_peer = is_message && !draft.words.empty() && parse_peer(draft.words.front(), peer);
+    draft.words.insert(draft.words.begin() + (behind_peer ? 1 : 0), draft.group);
+  }
   bool readable = true;
   const OpKind kind = draft.operation.kind;
   if (is_point_to_point(kind) || kind == OpKind::kProbe || kind == OpKind::kIprobe) {

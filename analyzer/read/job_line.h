@@ -72,7 +72,7 @@ class JobLineReader {
   struct Draft;
   bool is_after_exit();
   void read_marker_or_operation(std::string_view text);
-  void read_batch(std::string_view text);
+  void read_batch(std::string_view text, std::size_t opens);  ///< bytes of "batch["
   void read_exit(std::string_view rest);
   void read_compute(std::string_view text);
   void read_operation(std::string_view text);

@@ -55,11 +55,32 @@ void JobLineReader::read_key(Draft& draft, std::string_view key, std::string_vie
   Operation& operation = draft.operation;
   const std::string text = unescape_word(value);
   bool good = true;
-  if (key == "root" || key == "peer" || key == "src" || key == "dst") {
+  if (key == "group" || key == "comm" || key == "communicator" || key == "pg") {
+    draft.group = value;
+  } else if (key == "count" || key == "numel" || key == "elements") {
+    std::uint64_t number = 0;
+    if (good = !text.empty(); parse_all(text, number) && number <= Count::kMaxNumber) {
+      operation.count = Count::of(number);
+    } else if (good) {
+      operation.count = Count::symbol(builder.intern(text));
+    }
+  } else if (key == "dtype" || key == "datatype" || key == "type") {
+    const std::string_view known = datatype_from_native_name(text);
+    operation.datatype = builder.datatype(known.empty() ? text : known);
+  } else if (key == "shape") {
+    std::vector<std::uint64_t> sizes;
+    good = parse_list(text, sizes, parse_all<std::uint64_t>);
+    std::uint64_t number = 1;
+    for (const std::uint64_t size : sizes) good = good && !__builtin_mul_overflow(number, size, &number) && number <= Count::kMaxNumber;
+    if (good) operation.count = Count::of(number);
+  } else if (key == "async_op" || key == "async") {
+    if (text == "True" || text == "true" || text == "1") operation.flags |= kOpNonblocking;
+  } else if (key == "root" || key == "peer" || key == "src" || key == "dst" || key == "dest" || key == "source" || key == "to" ||
+             key == "from") {
     std::int32_t peer = kNoPeer;
     good = parse_peer(text, peer);
     if (good) operation.peer = peer;
-  } else if (key == "redop" || key == "op") {
+  } else if (key == "redop" || key == "op" || key == "reduce_op" || key == "reduction") {
     const std::string_view known = redop_from_native_name(text);
     operation.redop = builder.redop(known.empty() ? text : known);
   } else if (key == "tag") {
@@ -100,7 +121,7 @@ void JobLineReader::read_key(Draft& draft, std::string_view key, std::string_vie
     good = parse_list(text, counts, parse_all<std::uint64_t>);
     if (!good) counts.clear();
     draft.has_rare |= good;
-  } else if (key == "members") {
+  } else if (key == "members" || key == "ranks") {
     good = parse_list(text, draft.rare.members, parse_rank);
     if (!good) draft.rare.members.clear();
     draft.has_rare |= good;

@@ -63,12 +63,22 @@ constexpr KindRow kFrameworkNames[] = {
     {"wait_all", OpKind::kWait},
     {"stream_synchronize", OpKind::kStreamSync},
     {"device_synchronize", OpKind::kDeviceSync},
-    {"torch.cuda.synchronize", OpKind::kDeviceSync},
     {"synchronize", OpKind::kDeviceSync},
     {"event_synchronize", OpKind::kEventSync},
     {"stream_wait_event", OpKind::kStreamWait},
     {"wait_event", OpKind::kStreamWait},
     {"record_event", OpKind::kEventRecord},
+    {"cuda_synchronize", OpKind::kDeviceSync},
+    {"torch.cuda.synchronize", OpKind::kDeviceSync},
+    {"cuda.synchronize", OpKind::kDeviceSync},
+    {"memcpy", OpKind::kStreamSync},
+    {"barrier_all", OpKind::kBarrier},
+    {"comm_dup", OpKind::kDup},
+    {"comm_split", OpKind::kSplit},
+    {"comm_create", OpKind::kCreate},
+    {"comm_init_rank", OpKind::kInit},
+    {"sleep", OpKind::kCompute},
+    {"return", OpKind::kExit},
     {"groupstart", OpKind::kGroupStart},
     {"groupend", OpKind::kGroupEnd},
 };
@@ -285,7 +295,8 @@ std::optional<NamedKind> kind_from_native_name(std::string_view name) {
   if (folded.starts_with("pmpi_")) folded.erase(0, 1);
   if (folded.starts_with("pnccl")) return kind_from_native_name(name.substr(1));
   if (const auto at = table.find(folded); at != table.end()) return at->second;
-  for (const std::string_view prefix : {"dist.", "torch.distributed.", "c10d::", "nccl:", "gloo:", "_"}) {
+  if (name.ends_with("()")) return kind_from_native_name(name.substr(0, name.size() - 2));
+  for (const std::string_view prefix : {"dist.", "torch.distributed.", "hvd.", "c10d::", "nccl:", "gloo:", "_"}) {
     if (name.starts_with(prefix)) return kind_from_native_name(name.substr(prefix.size()));
   }
   return std::nullopt;
@@ -303,7 +314,9 @@ std::string_view datatype_from_native_name(std::string_view name) {
 std::string_view redop_from_native_name(std::string_view name) {
   if (const std::string_view known = find_text(kRedopNames, name); !known.empty()) return known;
   if (name.size() > kLongestName) return {};
-  const std::string folded = lower(name);
+  std::string folded = lower(name);
+  // The factor of a PreMulSum is each rank's own: "PREMUL_SUM(0.25)".
+  if (folded.ends_with(')')) folded.erase(std::min(folded.find('('), folded.size()));
   std::string_view bare = folded;
   for (const std::string_view prefix : {"redoptype.", "reduceop.", "nccl", "mpi_"}) bare = without_prefix(bare, prefix);
   return find_text(kRedopNames, bare);

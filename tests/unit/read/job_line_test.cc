@@ -101,6 +101,31 @@ TEST(JobLine, TakesCountsUnderTheNamesOfMpiAndTorch) {
   }
 }
 
+TEST(JobLine, TakesArgumentsUnderTheirNames) {
+  const Job job = job_with_lines({"all_reduce group=mp dtype=float32 count=6 op=SUM", "dist.all_reduce mp dtype=torch.float32 shape=[2,3] reduce_op=sum",
+                                  "isend dst=1 group=pp f32[6] handle=h", "irecv from=1 comm=pp numel=6 dtype=f32",
+                                  "batch_isend_irecv[isend 1 pp f32[6]; irecv 1 pp f32[6]]", "new_group mp ranks=0,1",
+                                  "all_reduce mp f32[1] async_op=True", "barrier() mp", "all_reduce mp f32[1] redop=PREMUL_SUM(0.25)"});
+  EXPECT_EQ(all_warnings(job), "");
+  const auto& operations = program_of(job, 0).operations;
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_EQ(comm_name(job, operations[i]), "mp");
+    EXPECT_EQ(job.datatype(operations[i].datatype), "f32");
+    EXPECT_EQ(operations[i].count, Count::of(6));
+    EXPECT_EQ(job.redop(operations[i].redop), "sum");
+  }
+  for (const std::size_t i : {2, 3, 4, 5}) {
+    EXPECT_EQ(operations[i].peer, 1);
+    EXPECT_EQ(comm_name(job, operations[i]), "pp");
+    EXPECT_EQ(operations[i].count, Count::of(6));
+  }
+  EXPECT_EQ(operations[4].launch, operations[5].launch);
+  EXPECT_EQ(job.extra(operations[6]).members, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_TRUE(operations[7].nonblocking());
+  EXPECT_EQ(operations[8].kind, OpKind::kBarrier);
+  EXPECT_EQ(job.redop(operations[9].redop), "premul_sum");
+}
+
 TEST(JobLine, ACallThatTheLibraryRefusedHasNoPosition) {
   const Job job = job_with_lines({"all_reduce mp f32[1] result=4", "all_reduce mp f32[1] result=ncclInProgress", "all_reduce mp f32[1] flags=failed"});
   const auto& operations = program_of(job, 0).operations;
