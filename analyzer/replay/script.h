@@ -39,7 +39,18 @@ struct Script {
   /// the others are internal (host to queue, queue to host).
   std::vector<std::uint32_t> missing{};
   std::uint32_t rendezvous_count = 0;
+  /// Items [first, end) of an actor are one wait of the host for streams, an event or the device. By actor, then item.
+  struct HostWait {
+    std::uint32_t actor = 0, first = 0, end = 0;
+    std::uint32_t operation = 0;
+  };
+  std::vector<HostWait> host_waits{};
 };
+
+/// A collective of no elements, which NCCL does not enqueue. (What one member of a v-collective has is not all of it.)
+constexpr bool is_empty_collective(const Operation& operation) {
+  return operation.count == Count::of(0) && op_class(operation.kind) == OpClass::kCollective && !has_free_count(operation.kind);
+}
 
 /// Reads the items of a plain actor, in order. An operation that meets nobody gives an item that neither arrives nor waits.
 class PlainItems {
@@ -61,6 +72,7 @@ class PlainItems {
       return {static_cast<std::uint32_t>(gate) | flags, at};
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return {};
+    if (nccl_ && is_empty_collective(operation)) flags = ScriptItem::kArrive;
     return {(first_gates_[to_size(operation.comm)] + operation.seq) | flags, at};
   }
 
@@ -68,11 +80,13 @@ class PlainItems {
   const Job& job_;
   const MatchResult& match_;
   const bool trust_completion_;
+  const bool nccl_;
   std::vector<std::uint32_t> first_gates_;  // by communicator
   std::vector<bool> buffered_;              // by kind
 };
 
-/// Whether a send of this kind returns without its receive (MPI).
+/// Whether a send of this kind completes without its receive: MPI's buffered ones, and in `eager` those that libraries buffer
+/// when they are small.
 bool is_buffered_send(Library library, BlockingModel model, OpKind kind);
 
 /// O(operations).
