@@ -10,3 +10,5 @@ if(LOCKSTEP_NCCL_INCLUDE_DIR AND LOCKSTEP_CUDA_INCLUDE_DIR)
 else()
   message(STATUS "No nccl.h: libshim/nccl/api.h is not compared with it")
 endif()
+list(APPEND LOCKSTEP_SHIM_SOURCES
+  nccl/dispatch.cc nccl/entries.cc nccl/lifetimes.cc nccl/names.cc cuda/entries.cc cuda/waiting.cc)
