@@ -214,11 +214,15 @@ void skipped() {
 }
 
 void absent() {
+  CUDA(cudaSetDevice(0));
   if (g_rank == g_ranks - 1) pause();
   Rank rank;
   rank.all_reduce();
   rank.end();
 }
+
+// As a program whose NCCL the recorder does not see.
+void silent() { CUDA(cudaSetDevice(0)); }
 
 int run_scenario(std::string_view scenario) {
   if (scenario == "collectives") collectives();
@@ -229,6 +233,7 @@ int run_scenario(std::string_view scenario) {
   else if (scenario == "init_all") init_all();
   else if (scenario == "skipped") skipped();
   else if (scenario == "absent") absent();
+  else if (scenario == "silent") silent();
   else return 1;
   return 0;
 }
