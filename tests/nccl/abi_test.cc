@@ -49,5 +49,12 @@ TEST(NcclAbi, RefusedCallsAreRecordedWithTheirResults) {
 TEST(NcclAbi, NeedsALibrary) { GTEST_SKIP() << "no libnccl.so.2 is installed"; }
 #endif
 
+TEST(NcclCost, NothingOnThePathAllocates) {
+  const TemporaryDirectory traces;
+  const HostRun run = run_host({NCCL_ALLOC_HOST}, {.env = recorded_into(traces.path())});
+  EXPECT_EQ(run.out, "allocations 0\n") << run.err;
+  EXPECT_EQ(find_traces(traces.path()).size(), 1U);
+}
+
 }  // namespace
 }  // namespace lockstep::shim_test
