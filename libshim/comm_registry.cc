@@ -238,6 +238,26 @@ Comm* bind_comm(std::uint64_t made_as, std::uint64_t handle) noexcept {
   return to;
 }
 
+void describe_again(Comm& comm, std::int32_t rank, std::int32_t nranks, std::int32_t device) noexcept {
+  const SpinGuard guard(g_lock);
+  comm.rank = rank;
+  comm.nranks = nranks;
+  comm.device = device;
+  const trace::CommRecord* old = comm.record;
+  if (old == nullptr) return;
+  auto* record =
+      static_cast<trace::CommRecord*>(reserve_side(trace::SideKind::kCommunicator, old->header.bytes));
+  if (record == nullptr) return;
+  constexpr std::size_t kHead = sizeof(trace::SideHeader);
+  std::memcpy(reinterpret_cast<std::byte*>(record) + kHead, reinterpret_cast<const std::byte*>(old) + kHead,
+              old->header.bytes - kHead);
+  record->rank = rank;
+  record->nranks = nranks;
+  record->device = device;
+  commit_side(record);
+  comm.record = record;
+}
+
 void remove_comm(std::uint64_t handle) noexcept {
   const SpinGuard guard(g_lock);
   Comm* comm = find_comm(handle);

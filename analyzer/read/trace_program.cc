@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "base/huge_pages.h"
 #include "read/trace_bytes.h"
 #include "read/trace_calls.h"
+#include "read/trace_device_calls.h"
 #include "read/trace_requests.h"
 
 namespace lockstep {
@@ -37,6 +39,7 @@ class ProgramReader {
         intake_(intake),
         bytes_(tables.contents),
         requests_(intake.builder()),
+        device_calls_(names, intake, result_),
         positions_(names.comms.size()) {}
 
   TraceProgram read() {
@@ -44,6 +47,7 @@ class ProgramReader {
     reserve();
     if (ring_.several_threads) read_by_time();
     else read_in_order();
+    device_calls_.finish();
     finish_positions();
     return std::move(result_);
   }
@@ -114,6 +118,7 @@ class ProgramReader {
     operations().clear();
     result_.messages.clear();
     requests_.forget_all();
+    device_calls_.forget();
     program().head_missing = true;
     for (Positions& positions : positions_) {
       if (positions.seen) positions.first = positions.next;
@@ -139,6 +144,14 @@ class ProgramReader {
     const auto kind = static_cast<OpKind>(call.kind);
     const OpClass what = op_class(kind);
     const TraceCommView* view = view_of(call.comm);
+    if (names_.nccl && call.comm < names_.comms.size() &&
+        TraceDeviceCalls::takes(call, extensions, call.comm != 0 ? &names_.comms[call.comm] : nullptr)) {
+      Operation operation;
+      begin(operation, call, returned);
+      const auto place = [this](std::uint32_t comm, std::uint32_t seq) { return take_position(comm, seq); };
+      device_calls_.add(call, extensions, call.comm != 0 ? &names_.comms[call.comm] : nullptr, operation, place);
+      return;
+    }
     if (what == OpClass::kCollective && (call.flags & kUndecided) == 0 && view != nullptr && call.seq != trace::kNoPosition) {
       // In place: nearly all calls of a long run come here.
       if (!take_position(call.comm, call.seq)) return;
@@ -281,6 +294,12 @@ class ProgramReader {
       add_opaque(operation, op_name(operation.kind));
       return;
     }
+    // Beside NCCL its rules are applied, and they know no tags.
+    if (names_.nccl && call.aux != mpi_tag_.value_or(call.aux)) {
+      add_opaque(operation, "MPI messages with several tags, in a program of NCCL");
+      return;
+    }
+    mpi_tag_ = call.aux;
     if (extensions.has_half) operation.launch = ++launches_;
     if (operation.kind == OpKind::kIbsend || is_immediate(operation.kind)) operation.flags |= kOpNonblocking;
     if (operation.nonblocking() && operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
@@ -401,10 +420,12 @@ class ProgramReader {
   const TraceBytes bytes_;
   TraceProgram result_;
   TraceRequests requests_;
+  TraceDeviceCalls device_calls_;
   std::vector<Positions> positions_;  // by communicator id
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, std::uint32_t> counts_extras_;
   std::uint32_t number_ = 0;
-  std::uint32_t launches_ = 0;
+  std::uint32_t launches_ = 0x4000'0000;  // NCCL's groups are numbered from 1
+  std::optional<std::uint32_t> mpi_tag_;
   std::uint64_t last_ticks_ = 0;
   bool warned_order_ = false;
 };

@@ -96,7 +96,9 @@ void settle(const Pending& pending, ncclResult_t result, const char* name = "") 
   Comm* comm = nullptr;
   if (pending.made_as != 0) {
     comm = bind_comm(pending.made_as, word);
-    if (comm != nullptr && facts.device >= 0) comm->device = facts.device;
+    if (comm != nullptr && facts.device >= 0 && facts.device != comm->device) {
+      describe_again(*comm, comm->rank, comm->nranks, facts.device);
+    }
   } else {
     NewComm fresh;
     fresh.handle = word;
@@ -131,6 +133,11 @@ Comm* adopt(ncclComm_t handle) noexcept {
   made.flags = trace::kCommAdopted;
   add_comm(made);
   return find_comm(made.handle);
+}
+
+void learn_members(Comm& comm, ncclComm_t handle) noexcept {
+  const Facts facts = ask(handle);
+  if (facts.nranks > 0) describe_again(comm, facts.rank, facts.nranks, facts.device >= 0 ? facts.device : comm.device);
 }
 
 void Recording::begin() noexcept {

@@ -38,6 +38,8 @@ extern constinit thread_local NcclThread t_nccl __attribute__((tls_model("initia
 
 /// Registers a communicator that was made before recording began, or in a way that was not seen. Cold.
 Comm* adopt(ncclComm_t handle) noexcept;
+/// What the library could not say while it made the communicator. It is being used now, so it can. Cold.
+void learn_members(Comm& comm, ncclComm_t handle) noexcept;
 
 class Recording {
  public:
@@ -126,6 +128,7 @@ class Recording {
   void use(ncclComm_t comm) noexcept {
     call_.comm = find_comm(to_word(comm));
     if (__builtin_expect(call_.comm == nullptr && comm != nullptr, 0)) call_.comm = adopt(comm);
+    if (__builtin_expect(call_.comm != nullptr && call_.comm->nranks == 0, 0)) learn_members(*call_.comm, comm);
   }
   void takes(std::size_t count, ncclDataType_t type) noexcept {
     call_.datatype = meaning_of(type);
