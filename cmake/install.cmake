@@ -11,6 +11,12 @@ if(TARGET lockstep_shim)
   install(TARGETS lockstep_shim lockstep_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)
 endif()
 
+if(TARGET lockstep_standin_nccl)
+  # `lockstep rehearse` puts this folder before the real libraries: nothing else lies in it.
+  install(TARGETS lockstep_standin_nccl lockstep_standin_cudart_12 lockstep_standin_cudart_13
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep/standin)
+endif()
+
 install(DIRECTORY schemas/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY analyzer/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep/analyzer
         FILES_MATCHING PATTERN "*.h"

@@ -13,7 +13,7 @@ bool is_like(const Job& job, const Operation& a, const Operation& b) {
 }
 
 bool is_call_on(const Operation& operation, CommIndex comm) {
-  return operation.comm == comm && is_collective(operation.kind);
+  return operation.comm == comm && is_placed_collective(operation);
 }
 
 }  // namespace

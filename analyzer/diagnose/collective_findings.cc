@@ -67,6 +67,8 @@ std::string_view class_of(Difference difference) {
       return "reduction_differs";
     case Difference::kPayload:
       return "payload_differs";
+    case Difference::kCapture:
+      return "capture_differs";
   }
   return "kind_differs";
 }
@@ -88,6 +90,8 @@ std::string_view fix_of(Difference difference) {
       return "use the same reduction on every member";
     case Difference::kPayload:
       return "receive in the order in which the peer sends";
+    case Difference::kCapture:
+      return "capture the call on every member, or on none, and launch the graph equally often everywhere";
   }
   return "";
 }
@@ -202,11 +206,14 @@ void describe_mismatch(const Describer& describe, const CommunicatorDifference& 
   finding.severity = Severity::kCertain;
   // Equal bytes arrive whole today, since they are moved as bytes; NCCL's contract still asks for one type.
   if (what == Difference::kDatatype && !has_reduction(a.kind)) {
-    const std::size_t bytes = datatype_bytes(describe.job().datatype(a.datatype));
-    if (bytes != 0 && bytes == datatype_bytes(describe.job().datatype(b.datatype))) {
+    const auto bytes = operation_bytes(describe.job(), a);
+    const std::size_t size = datatype_bytes(describe.job().datatype(a.datatype));
+    if ((bytes && bytes == operation_bytes(describe.job(), b)) ||
+        (size != 0 && size == datatype_bytes(describe.job().datatype(b.datatype)))) {
       finding.severity = Severity::kContractViolation;
     }
   }
+  if (what == Difference::kCapture) finding.severity = Severity::kContractViolation;
   const std::vector<std::int32_t> deviating = ranks_of(describe.job(), deviation.deviating);
   const std::vector<std::int32_t> others = ranks_of(describe.job(), deviation.conforming);
   finding.title = fmt::format("{} and {} make different calls at #{} on {}", ranks_text(deviating), ranks_text(others),
@@ -241,6 +248,11 @@ void describe_order(const Describer& describe, const CommunicatorDifference& dif
       describe.arguments(describe.operation(sides.other, ours)), describe.from_site(describe.operation(sides.other, ours)),
       ranks_text(others), others.size() == 1 ? "s" : "", describe.arguments(describe.operation(sides.reference, theirs)),
       describe.from_site(describe.operation(sides.reference, theirs)));
+  if (!describe.match().communicators[to_size(difference.comm)].repaired.empty()) {
+    finding.severity = Severity::kContractViolation;
+    finding.explanation += "; they stand in one group, and NCCL puts the calls of a group in an order of its own, so this run can "
+                           "end; its documentation asks for one order all the same";
+  }
   finding.fix = "issue the calls in one order that all ranks share: sort by name or index what they walk over, not by hash or arrival";
   finding.operations = {describe.view(sides.other, ours), describe.view(sides.reference, theirs)};
 }
@@ -277,6 +289,11 @@ void describe_imbalance(const Describer& describe, const CommunicatorDifference&
       one ? "s" : "", calls_of(sides.other_calls->size() + difference.sequences.first), ranks_text(others), others.size() == 1 ? "s" : "",
       calls_of(sides.reference_calls->size() + difference.sequences.first), missing ? "missing is" : "surplus is", describe.arguments(operation),
       fmt::format("#{}", difference.sequences.first + (missing ? first.reference : first.other)), describe.from_site(operation), imbalance.reason);
+  if (describe.job().library() == Library::kNccl && operation.count == Count::of(0) && deviation.alignment.edits.size() == 1 &&
+      op_class(operation.kind) == OpClass::kCollective) {
+    finding.severity = Severity::kContractViolation;
+    finding.explanation += "; NCCL returns from a collective of no elements without enqueuing it, so nobody waits";
+  }
   if (missing && end.kind == EndKind::kExited && end.status > 0 && first.other == sides.other_calls->size()) {
     finding.explanation += fmt::format("; {} exited with status {}", ranks_text(std::span(deviating).first(1)), end.status);
   }
@@ -310,7 +327,10 @@ Finding deviation_finding(const Describer& describe, const CommunicatorDifferenc
       shown_by_reference ? (*sides.reference_calls)[first.reference] : (*sides.other_calls)[first.other];
   finding.position = describe.position(shown, shown_call);
   finding.divergent_ranks = ranks_of(job, deviation.deviating);
-  if (!deviation.has_majority) {
+  // A communicator lists its members: those that do not come to its making are the ones to look at, however many they are.
+  const bool never_joined = first.kind == EditKind::kMissing && describe.operation(shown, shown_call).kind == OpKind::kInit;
+  if (never_joined) finding.divergent_meaning = DivergentMeaning::kAbsent;
+  if (!deviation.has_majority && !never_joined) {
     const std::vector<std::int32_t> conforming = ranks_of(job, deviation.conforming);
     finding.divergent_ranks.insert(finding.divergent_ranks.end(), conforming.begin(), conforming.end());
     std::ranges::sort(finding.divergent_ranks);

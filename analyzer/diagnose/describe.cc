@@ -122,8 +122,9 @@ std::string Describer::from_site(const Operation& operation) const {
 
 std::uint32_t Describer::message_seq(ProgramIndex program, std::uint32_t index) const {
   const auto& operations = job_.program(program).operations;
+  if (!takes_effect(operations[index])) return 0;
   const auto ordinal = std::count_if(operations.begin(), operations.begin() + index,
-                                     [](const Operation& o) { return is_point_to_point(o.kind); });
+                                     [](const Operation& o) { return is_placed_message(o); });
   const GateIndex gate = match_.message_gates[to_size(program)][static_cast<std::size_t>(ordinal)];
   return gate == kNoGate ? 0 : owner_of(match_, gate).seq;
 }

@@ -14,6 +14,7 @@
 #include "diagnose/difference.h"
 #include "diagnose/draft.h"
 #include "diagnose/message_findings.h"
+#include "diagnose/rule_findings.h"
 #include "diagnose/standstill_findings.h"
 #include "diagnose/wait_graph.h"
 #include "match/match.h"
@@ -50,6 +51,7 @@ class Diagnosis {
     add_lost_differences();
     add_deviations();
     add_messages();
+    std::ranges::move(rule_drafts(describe_), std::back_inserter(drafts_));
     join_differences(drafts_);
     add_cycles();
     add_absences();
@@ -96,6 +98,7 @@ class Diagnosis {
       if (names.empty()) names = models_that_stall();
       Draft draft{.finding = cycle_finding(describe_, standstill_, cause), .stalls = true};
       draft.finding.models = names;
+      describe_nccl_cycle(cause, draft.finding);
       std::vector<CommIndex> communicators;
       for (const std::size_t s : cause.stuck) {
         if (standstill_.stuck[s].gate == kNoGate) continue;
@@ -106,6 +109,44 @@ class Diagnosis {
       cycles.push_back(std::move(draft));
     }
     std::ranges::move(cycles, std::back_inserter(drafts_));
+  }
+
+  /// What NCCL makes of a cycle: small messages may pass, a rank cannot exchange with itself but in one group, and a host that
+  /// waits for a stream is why the next call does not come.
+  void describe_nccl_cycle(const Cause& cause, Finding& finding) const {
+    const auto in_cycle = [&](std::int32_t rank) { return std::ranges::binary_search(cause.ranks, rank); };
+    for (const WaitingHost& host : standstill_.waiting_hosts) {
+      const std::int32_t rank = job_.program(host.program).rank;
+      if (!in_cycle(rank)) continue;
+      const Operation& wait = describe_.operation(host.program, host.operation);
+      finding.explanation += fmt::format("; the host of rank {} stands in {}{}{} and issues nothing more until it returns", rank,
+                                         op_name(wait.kind), describe_.from_site(wait), completed_before(host));
+      break;
+    }
+    if (job_.library() != Library::kNccl) return;
+    if (cause.ranks.size() == 1 && finding.finding_class == "message_order") {
+      finding.finding_class = "self_message_unpaired";
+      finding.explanation += "; a send to the own rank and its receive must stand in one group, else NCCL returns ncclInvalidUsage";
+      finding.fix = "put the send and the receive between ncclGroupStart and ncclGroupEnd, or copy on the device";
+      return;
+    }
+    const bool buffered = std::ranges::find(models_, BlockingModel::kEager) != models_.end() &&
+                          std::ranges::find(finding.models, "eager") == finding.models.end();
+    if (!buffered) return;
+    finding.severity = Severity::kContractViolation;
+    finding.explanation += "; small messages may pass by NCCL's buffers, larger ones do not";
+  }
+
+  /// What the evidence says had completed on the rank when its host came to the wait.
+  std::string completed_before(const WaitingHost& host) const {
+    for (std::uint32_t i = host.operation; i-- > 0;) {
+      const Operation& operation = describe_.operation(host.program, i);
+      const bool calls = is_placed_collective(operation) || is_placed_message(operation);
+      if (calls && operation.state == OpState::kCompleted) {
+        return fmt::format(" (the last call known to have completed is {})", describe_.call(host.program, i));
+      }
+    }
+    return "";
   }
 
   /// The cause whose ranks stand at, or are missed at, a call of the communicator.
@@ -128,6 +169,7 @@ class Diagnosis {
                     .stalls = cause != nullptr};
         if (cause != nullptr) add_wait_for(describe_, standstill_, *cause, draft.finding);
         measure(difference, deviation, draft);
+        explain_refused_call(describe_, draft);
         drafts_.push_back(std::move(draft));
       }
     }
@@ -215,7 +257,11 @@ class Diagnosis {
     const bool any_completed = std::ranges::any_of(match_.traits, &ProgramTraits::completed);
     for (const BlockingModel model : models_) {
       if (model == models_.front()) continue;
-      add_model_finding({.model = model}, job_.library() == Library::kMpi ? Severity::kUnsafe : Severity::kPotential);
+      const bool ordered_by_user = job_.library() == Library::kNccl && model == BlockingModel::kBlocking &&
+                                   job_.library_version() != 0 && job_.library_version() < 22600;
+      add_model_finding({.model = model}, job_.library() == Library::kMpi ? Severity::kUnsafe
+                                          : ordered_by_user               ? Severity::kContractViolation
+                                                                          : Severity::kPotential);
       if (!drafts_.empty()) return;
     }
     if (any_completed) add_model_finding({.model = models_.front(), .trust_completion = false}, Severity::kUnsafe);

@@ -23,7 +23,8 @@ Finding pair_finding(const Describer& describe, const ChannelMatch& channel, std
   if (what == Difference::kDatatype) {
     const std::size_t bytes = datatype_bytes(job.datatype(send.datatype));
     const bool same_bytes = bytes != 0 && bytes == datatype_bytes(job.datatype(receive.datatype));
-    if (same_bytes && send.count == receive.count) finding.severity = Severity::kContractViolation;
+    const auto sent = operation_bytes(job, send);
+    if ((same_bytes && send.count == receive.count) || (sent && sent == operation_bytes(job, receive))) finding.severity = Severity::kContractViolation;
   }
   finding.title = fmt::format("message #{} from rank {} to rank {} on {} is not what rank {} receives", seq, channel.sender,
                               channel.receiver, describe.communicator(channel.comm), channel.receiver);

@@ -373,7 +373,7 @@ std::optional<Finding> unfinished_finding(const Describer& describe) {
       const Operation& operation = program.operations[i];
       const bool in_flight = operation.state == OpState::kEntered || operation.state == OpState::kEnqueued ||
                              operation.state == OpState::kStarted;
-      if (in_flight && (is_collective(operation.kind) || is_point_to_point(operation.kind))) {
+      if (in_flight && takes_effect(operation) && (is_collective(operation.kind) || is_point_to_point(operation.kind))) {
         open.push_back({ProgramIndex{p}, i});
         break;  // those behind it wait for it
       }

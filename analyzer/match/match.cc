@@ -8,7 +8,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "match/nccl_groups.h"
 #include "match/sequences.h"
+#include "match/vector_counts.h"
 
 namespace lockstep {
 namespace {
@@ -52,7 +54,9 @@ struct ChannelKeyHash {
 class Matcher {
  public:
   explicit Matcher(const Job& job)
-      : job_(job), membership_(job), count_(job.communicators().size()), fingerprint_(job.communicators().size()) {
+      : job_(job), membership_(job), count_(job.communicators().size()), fingerprint_(job.communicators().size()),
+        partition_(job.communicators().size()), has_vectors_(job.communicators().size()),
+        nccl_(job.library() == Library::kNccl) {
     result_.communicators.resize(job.communicators().size());
     result_.message_gates.resize(job.programs().size());
     result_.traits.resize(job.programs().size());
@@ -96,25 +100,30 @@ class Matcher {
       touched_.push_back(earlier.comm);
       count_[to_size(earlier.comm)] = earlier.calls;
       fingerprint_[to_size(earlier.comm)] = 0;
+      partition_[to_size(earlier.comm)] = {};
     }
     const auto operations = program.placed_operations();
     for (std::uint32_t i = 0; i < operations.size(); ++i) {
       const Operation& operation = operations[i];
       add_traits(operation, traits);
+      if ((operation.flags & (kOpFailed | kOpThreadUnsafe)) != 0 || operation.kind == OpKind::kInit) note(index, i);
       if (is_collective(operation.kind)) {
-        if (operation.comm == kNoComm) continue;
+        if (operation.comm == kNoComm || !takes_effect(operation)) continue;
         std::uint32_t& count = count_[to_size(operation.comm)];
         std::uint64_t& fingerprint = fingerprint_[to_size(operation.comm)];
         if (count == 0) {
           touched_.push_back(operation.comm);
           fingerprint = 0;
+          partition_[to_size(operation.comm)] = {};
         }
         const std::uint32_t position = count++;
         if (result_.begins_late && position < result_.communicators[to_size(operation.comm)].first_position) continue;
         fingerprint = (fingerprint ^ signature(job_, operation)) * 0x9e3779b97f4a7c15ULL;
         fingerprint ^= fingerprint >> 31;
+        if (nccl_ && operation.launch != 0) add_to_partition(operation);
+        if (operation.extra != 0 && has_pairwise_counts(operation.kind)) has_vectors_[to_size(operation.comm)] = true;
       } else if (is_point_to_point(operation.kind)) {
-        read_message(index, program, i);
+        if (takes_effect(operation)) read_message(index, program, i);
       } else if (operation.kind == OpKind::kProbe) {
         read_probe(index, program, i);
       } else if (op_class(operation.kind) == OpClass::kOpaque) {
@@ -124,7 +133,8 @@ class Matcher {
     for (const CommIndex comm : touched_) {
       CommunicatorMatch& communicator = result_.communicators[to_size(comm)];
       if (membership_.contains(comm, program.rank)) {
-        communicator.members.push_back({index, count_[to_size(comm)], fingerprint_[to_size(comm)]});
+        communicator.members.push_back(
+            {index, count_[to_size(comm)], fingerprint_[to_size(comm)], partition_[to_size(comm)].hash});
       } else {
         communicator.outsiders.push_back(index);
         traits.outsider = true;
@@ -132,6 +142,20 @@ class Matcher {
       count_[to_size(comm)] = 0;
     }
     result_.traits[to_size(index)] = traits;
+  }
+
+  void note(ProgramIndex program, std::uint32_t operation) {
+    if (result_.noteworthy.size() < MatchResult::kMostNoteworthy) result_.noteworthy.push_back({program, operation});
+  }
+
+  /// Positions are hashed that are launched together with the one before.
+  void add_to_partition(const Operation& operation) {
+    Partition& partition = partition_[to_size(operation.comm)];
+    if (operation.launch == partition.launch) {
+      partition.hash = (partition.hash ^ (operation.seq + 1)) * 0xd6e8feb86659fd93ULL;
+      partition.hash ^= partition.hash >> 32;
+    }
+    partition.launch = operation.launch;
   }
 
   static void add_traits(const Operation& operation, ProgramTraits& traits) {
@@ -149,7 +173,7 @@ class Matcher {
     traits.nonblocking |= operation.nonblocking() || is_immediate(operation.kind);
     const bool calls = is_collective(operation.kind) || what == OpClass::kPointToPoint;
     traits.synchronous |= calls && operation.launch == 0 && !operation.nonblocking() && !is_immediate(operation.kind);
-    traits.captured |= (operation.flags & kOpCaptured) != 0;
+    traits.captured |= !takes_effect(operation);
   }
 
   static bool has_wildcard(const Operation& operation) {
@@ -177,6 +201,10 @@ class Matcher {
 
   static void add_wait_traits(const Operation& wait, ProgramTraits& traits) {
     traits.waits = true;
+    if (is_host_wait(wait.kind)) {
+      traits.host_waits = true;
+      return;
+    }
     if (wait.handle != StringIndex{}) return;
     traits.waits_by_stream |= wait.stream != StringIndex{};
     traits.waits_by_peer |= wait.stream == StringIndex{} && wait.peer >= 0;
@@ -237,7 +265,7 @@ class Matcher {
       for (const std::int32_t rank : members) {
         const ProgramIndex program = job_.program_of_rank(rank);
         if (program != kNoProgram && !std::ranges::binary_search(callers, program)) {
-          communicator.members.push_back({program, 0, 0});
+          communicator.members.push_back({.program = program});
         }
       }
       std::ranges::sort(communicator.members, {}, &MemberCalls::program);
@@ -288,14 +316,18 @@ class Matcher {
   void resolve_differences() {
     std::vector<CommIndex> unequal;
     for (std::uint32_t c = 0; c < result_.communicators.size(); ++c) {
-      if (!result_.communicators[c].agreed) unequal.push_back(CommIndex{c});
+      const CommunicatorMatch& communicator = result_.communicators[c];
+      if (!communicator.agreed || has_vectors_[c] || !same_partition(communicator)) unequal.push_back(CommIndex{c});
     }
     // A few at a time: a snapshot of a big live job has all its communicators unequal by a call or two.
     constexpr std::size_t kAtOnce = 64;
     for (std::size_t from = 0; from < unequal.size(); from += kAtOnce) {
       const std::span part = std::span(unequal).subspan(from, std::min(kAtOnce, unequal.size() - from));
       for (const CallSequences& sequences : collect_sequences(job_, result_, part)) {
-        find_first_differences(job_, sequences, result_.communicators[to_size(sequences.comm)]);
+        CommunicatorMatch& communicator = result_.communicators[to_size(sequences.comm)];
+        if (!communicator.agreed) find_first_differences(job_, sequences, communicator);
+        if (has_vectors_[to_size(sequences.comm)]) compare_vectors(job_, sequences, communicator);
+        if (nccl_) apply_group_rules(job_, sequences, communicator);
       }
     }
     for (std::size_t c = 0; c < result_.channels.size(); ++c) {
@@ -304,6 +336,12 @@ class Matcher {
       if (channel.undecided) continue;
       if (sent != received || channel.sends.size() != channel.receives.size()) compare_channel(channel);
     }
+  }
+
+  static bool same_partition(const CommunicatorMatch& communicator) {
+    return std::ranges::all_of(communicator.members, [&](const MemberCalls& member) {
+      return member.partition == communicator.members.front().partition;
+    });
   }
 
   void compare_channel(ChannelMatch& channel) const {
@@ -324,6 +362,13 @@ class Matcher {
   MatchResult result_;
   std::vector<std::uint32_t> count_;        // by communicator, of the program being read
   std::vector<std::uint64_t> fingerprint_;
+  struct Partition {
+    std::uint64_t hash = 0;
+    std::uint32_t launch = 0;  // of the collective before
+  };
+  std::vector<Partition> partition_;  // as count_
+  std::vector<bool> has_vectors_;     // by communicator
+  const bool nccl_;
   std::vector<CommIndex> touched_;
   std::unordered_map<ChannelKey, std::uint32_t, ChannelKeyHash> channel_index_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> channel_hashes_;  // what was sent, what was to be received

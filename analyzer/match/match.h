@@ -21,6 +21,16 @@ struct MemberCalls {
   ProgramIndex program = kNoProgram;
   std::uint32_t count = 0;        ///< with those before its record (Program::earlier)
   std::uint64_t fingerprint = 0;  ///< hash over the signatures of its calls from first_position on, in order
+  std::uint64_t partition = 0;    ///< hash over the positions that are launched together with the one before (NCCL groups)
+};
+
+/// What one member sends in a collective with per-member counts is not what the other expects.
+struct VectorDifference {
+  std::uint32_t seq = 0;
+  std::int32_t sender = 0;  ///< job ranks
+  std::int32_t receiver = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t expected = 0;
 };
 
 struct CommunicatorMatch {
@@ -36,6 +46,12 @@ struct CommunicatorMatch {
   std::optional<std::uint32_t> first_difference{};
   /// All positions that cannot complete for that reason, ascending.
   std::vector<std::uint32_t> blocking{};
+
+  /// Positions at which the calls of some members stand in another order inside one NCCL group: NCCL sorts them itself.
+  std::vector<std::uint32_t> repaired{};
+  /// First position that some members launch in one group with the one before it and others do not.
+  std::optional<std::uint32_t> partition_difference{};
+  std::vector<VectorDifference> vector_differences{};  ///< by position; of the first such position only
 
   /// kNoGate for a position that is not matched.
   GateIndex gate_of(std::uint32_t seq) const {
@@ -71,6 +87,7 @@ struct ProbeMatch {
 /// What occurs in a program: decides which blocking rules can make a difference for it.
 struct ProgramTraits {
   bool waits = false;        ///< calls of OpClass::kCompletion
+  bool host_waits = false;   ///< of these, calls on streams, events and devices
   bool waits_by_peer = false;
   bool waits_by_stream = false;
   bool waits_for_all = false;
@@ -79,9 +96,15 @@ struct ProgramTraits {
   bool nonblocking = false;  ///< i-calls, handles, streams
   bool synchronous = false;  ///< calls that are neither nonblocking nor part of a launch
   bool rooted = false;       ///< broadcast, reduce, ...
-  bool captured = false;
+  bool captured = false;     ///< calls that take no effect: captured, or refused by the library
   bool completed = false;    ///< calls known to have completed
   bool outsider = false;     ///< calls on a communicator that it is no member of
+};
+
+/// A call that a rule of its own looks at.
+struct OperationRef {
+  ProgramIndex program = kNoProgram;
+  std::uint32_t operation = 0;
 };
 
 struct MatchResult {
@@ -92,6 +115,10 @@ struct MatchResult {
   /// nothing decides (MPI_ANY_SOURCE, MPI_ANY_TAG, no partner).
   std::vector<std::vector<GateIndex>> message_gates{};
   std::vector<ProbeMatch> probes{};  ///< blocking ones with a source and tag, by program, in program order
+  /// Calls that the library refused, that two threads made at once on one communicator, and inits with a rank: by program, in
+  /// program order, the first kMostNoteworthy.
+  std::vector<OperationRef> noteworthy{};
+  static constexpr std::size_t kMostNoteworthy = 65536;
   std::uint32_t gate_count = 0;
   std::size_t undecided_messages = 0;  ///< wildcards
   std::size_t opaque_calls = 0;        ///< calls that no rule decides

@@ -33,7 +33,7 @@ std::vector<CallSequences> collect_sequences(const Job& job, const MatchResult& 
     if (!any) continue;
     const auto operations = programs[p].placed_operations();
     for (std::uint32_t i = 0; i < operations.size(); ++i) {
-      if (!is_collective(operations[i].kind) || operations[i].comm == kNoComm) continue;
+      if (!is_placed_collective(operations[i])) continue;
       const std::uint32_t slot = slot_of_comm[to_size(operations[i].comm)];
       if (slot == kNotAsked || operations[i].seq < result[slot].first) continue;
       if (is_turn(slot)) result[slot].operations[next[slot]].push_back(i);

@@ -49,6 +49,7 @@ std::uint64_t signature(const Job& job, const Operation& operation) {
                         static_cast<std::uint64_t>(operation.datatype) << 8;
   if (what.reduction) small |= static_cast<std::uint64_t>(operation.redop) << 24;
   if (operation.nonblocking() && job.library() == Library::kMpi) small |= std::uint64_t{1} << 40;
+  small |= static_cast<std::uint64_t>(operation.flags & kOpReplayed) << 35;
   const std::uint64_t root = what.root ? static_cast<std::uint32_t>(operation.peer) : 0;
   const std::uint64_t count = what.count ? operation.count.bits() : 0;
   std::uint64_t hash = mix(mix(small + root * 0x9e3779b97f4a7c15ULL) + count);
@@ -67,9 +68,16 @@ Difference compare_collective(const Job& job, const Operation& a, const Operatio
     if (extra_a.members != extra_b.members) return Difference::kCreation;
     if (extra_a.counts != extra_b.counts) return Difference::kCount;
   }
+  if (what.count && a.datatype != b.datatype && job.library() == Library::kNccl && !what.reduction) {
+    // Moved as bytes: what must agree for the call to end is their number.
+    const std::optional<std::uint64_t> bytes_a = operation_bytes(job, a);
+    const std::optional<std::uint64_t> bytes_b = operation_bytes(job, b);
+    if (bytes_a && bytes_b) return bytes_a == bytes_b ? Difference::kDatatype : Difference::kCount;
+  }
   if (what.count && a.count != b.count) return Difference::kCount;
   if (a.datatype != b.datatype) return Difference::kDatatype;
   if (what.reduction && a.redop != b.redop) return Difference::kReduction;
+  if (((a.flags ^ b.flags) & kOpReplayed) != 0) return Difference::kCapture;
   return Difference::kNone;
 }
 
@@ -87,11 +95,23 @@ Difference compare_message(const Job& job, const Operation& send, const Operatio
     if (!sent_id.empty() && !wanted_id.empty() && sent_id != wanted_id) return Difference::kPayload;
   }
   const bool both_typed = send.datatype != DatatypeIndex{} && receive.datatype != DatatypeIndex{};
-  if (both_typed && send.datatype != receive.datatype) return Difference::kDatatype;
+  if (both_typed && send.datatype != receive.datatype) {
+    const auto sent = operation_bytes(job, send);
+    const auto received = operation_bytes(job, receive);
+    // NCCL moves bytes: another number of them is what does not fit.
+    if (job.library() == Library::kNccl && sent && received && sent != received) return Difference::kCount;
+    return Difference::kDatatype;
+  }
   if (send.count.is_none() || receive.count.is_none() || send.count == receive.count) return Difference::kNone;
   const bool shorter_is_legal = job.library() == Library::kMpi && send.count.is_number() &&
                                 receive.count.is_number() && send.count.number() <= receive.count.number();
   return shorter_is_legal ? Difference::kNone : Difference::kCount;
+}
+
+std::optional<std::uint64_t> operation_bytes(const Job& job, const Operation& operation) {
+  const std::size_t size = datatype_bytes(job.datatype(operation.datatype));
+  if (size == 0 || !operation.count.is_number() || operation.count.number() > Count::kMaxNumber / size) return std::nullopt;
+  return operation.count.number() * size;
 }
 
 std::size_t datatype_bytes(std::string_view datatype) {

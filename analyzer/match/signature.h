@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "model/job.h"
@@ -20,6 +21,7 @@ enum class Difference : std::uint8_t {
   kDatatype,
   kReduction,
   kPayload,     ///< messages only: an activation where a gradient is expected
+  kCapture,     ///< executed by a graph on one side, called directly on the other
 };
 
 /// Hash over exactly the arguments that must agree; equal calls have equal signatures on every rank.
@@ -36,6 +38,9 @@ constexpr bool prevents_completion(Difference difference) {
   return difference == Difference::kKind || difference == Difference::kRoot || difference == Difference::kCount ||
          difference == Difference::kCreation;
 }
+
+/// Bytes of all elements of a call; nothing where type or count is not known as a number.
+std::optional<std::uint64_t> operation_bytes(const Job& job, const Operation& operation);
 
 /// Bytes of one element; 0 = not known (object, a type of the user).
 std::size_t datatype_bytes(std::string_view datatype);

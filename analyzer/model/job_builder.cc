@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "model/graph_replays.h"
 #include "model/job_data.h"
 
 namespace lockstep {
@@ -34,9 +35,11 @@ std::uint16_t intern_small(std::unordered_map<std::string, std::uint16_t>& index
 }
 
 /// Numbers the collectives of one rank per communicator, after the earlier ones. `next_seq` is all zero before and after.
-void number_collectives(Program& program, std::vector<std::uint32_t>& next_seq, std::vector<CommIndex>& touched) {
+/// True where the program launches graphs: what they execute is numbered once it is there.
+bool number_collectives(Program& program, std::vector<std::uint32_t>& next_seq, std::vector<CommIndex>& touched) {
   touched.clear();
   program.placed = program.operations.size();
+  bool launches_graphs = false;
   for (const EarlierCalls& earlier : program.earlier) {
     std::uint32_t& next = next_seq[to_size(earlier.comm)];
     if (next == 0 && earlier.calls != 0) touched.push_back(earlier.comm);
@@ -47,12 +50,14 @@ void number_collectives(Program& program, std::vector<std::uint32_t>& next_seq, 
       const auto here = static_cast<std::size_t>(&operation - program.operations.data());
       program.placed = std::min(program.placed, here);
     }
-    if (!is_collective(operation.kind) || operation.comm == kNoComm) continue;
+    launches_graphs |= operation.kind == OpKind::kGraphLaunch;
+    if (!is_placed_collective(operation)) continue;
     std::uint32_t& next = next_seq[to_size(operation.comm)];
     if (next == 0) touched.push_back(operation.comm);
     operation.seq = next++;
   }
   for (const CommIndex comm : touched) next_seq[to_size(comm)] = 0;
+  return launches_graphs;
 }
 
 }  // namespace
@@ -180,13 +185,20 @@ Job JobBuilder::build() && {
   std::ranges::sort(data_->programs, {}, &Program::rank);
   std::vector<std::uint32_t> next_seq(data_->communicators.size());
   std::vector<CommIndex> touched;
+  std::size_t replay_budget = kMostReplayedCalls;
   for (std::size_t p = 0; p < data_->programs.size(); ++p) {
     Program& program = data_->programs[p];
     if (const auto end = interning_->ends.find(program.rank); end != interning_->ends.end()) {
       program.end = end->second;
       interning_->ends.erase(end);
     }
-    number_collectives(program, next_seq, touched);
+    if (number_collectives(program, next_seq, touched)) {
+      if (!expand_graph_launches(program, replay_budget)) {
+        warn("rank " + std::to_string(program.rank) + " launches graphs of more calls than are followed: the rest is left out");
+        set_incomplete();
+      }
+      number_collectives(program, next_seq, touched);
+    }
     for (const CommIndex comm : touched) {
       Communicator& communicator = data_->communicators[to_size(comm)];
       if (!communicator.members_known) communicator.members.push_back(program.rank);

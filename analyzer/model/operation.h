@@ -73,6 +73,8 @@ enum OperationFlags : std::uint16_t {
   kOpPersistent = 1U << 3,
   kOpGap = 1U << 4,          ///< no call: calls are missing here, so that nothing behind it has a known position
   kOpHeld = 1U << 5,         ///< the rank's record ends inside this call: whatever might have let it go did not
+  kOpReplayed = 1U << 6,     ///< made by the graph launch before it: a copy of a captured call, see graph_replays.h
+  kOpFailed = 1U << 7,       ///< the library refused the call (its result was an error): it had no effect
 };
 
 /// `peer` values that are no rank.
@@ -106,9 +108,21 @@ struct alignas(64) Operation {
 };
 static_assert(sizeof(Operation) == 64);
 
+/// False for a call that never reached its partners: captured into a graph, or refused. It has no position.
+constexpr bool takes_effect(const Operation& operation) { return (operation.flags & (kOpCaptured | kOpFailed)) == 0; }
+/// A collective with a position on its communicator.
+constexpr bool is_placed_collective(const Operation& operation) {
+  return is_collective(operation.kind) && operation.comm != kNoComm && takes_effect(operation);
+}
+/// A message that its partner can meet.
+constexpr bool is_placed_message(const Operation& operation) {
+  return is_point_to_point(operation.kind) && takes_effect(operation);
+}
+
 /// What few calls have.
 struct OperationExtra {
-  std::vector<std::uint64_t> counts{};    ///< per-member counts of the v-collectives, in members' order
+  std::vector<std::uint64_t> counts{};    ///< per-member counts of the v-collectives, in members' order; all_to_all_v: what is sent
+  std::vector<std::uint64_t> recv_counts{};  ///< all_to_all_v: what is received from each member
   std::vector<std::int32_t> members{};    ///< creation: job ranks of the new communicator, as passed
   std::string color{};                    ///< creation by split; differs between ranks by design
   std::string key{};

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::string_view kSchema = "lockstep-job/1";
 constexpr std::size_t kDeepest = 64;
+/// What "0-3" may stand for, in ranks and in operations over the whole file: a short text must not become a huge Job.
+constexpr std::size_t kMostAbbreviated = std::size_t{1} << 24;
 
 enum class Section { kNone, kGroups, kGroupIds, kRanks, kEnds, kMissing, kPlaces, kOther };
 
@@ -66,6 +68,7 @@ class JobJsonHandler final : public nlohmann::json_sax<nlohmann::json> {
   void define_groups();
   void begin_rank();
   void end_rank(bool cut);
+  bool abbreviates(std::size_t more);
 
   const EvidenceFile& file_;
   JobIntake& intake_;
@@ -96,6 +99,8 @@ class JobJsonHandler final : public nlohmann::json_sax<nlohmann::json> {
   LineGroups line_groups_;
   JobLineReader lines_;
   std::optional<std::int32_t> rank_;  // whose lines are being read
+  std::size_t abbreviated_ = 0;
+  std::vector<std::int32_t> same_ranks_;  // that make the same calls: "0-3" as a key
   std::vector<Program> programs_;
 };
 
@@ -206,8 +211,12 @@ bool JobJsonHandler::scalar(std::string_view value) {
   }
   const auto rank = rank_from_key(entry_);
   if (depth_ == 2 && section_ == Section::kGroups) {
-    if (value != "null") warnings_.warn(line(), fmt::format("groups.{}: a group is a list of ranks", entry_));
-    groups_.push_back({.name = entry_, .line = line()});
+    std::vector<std::int32_t> members = ranks_from_text(value);
+    if (!abbreviates(members.size())) members.clear();
+    if (value != "null" && members.empty()) {
+      warnings_.warn(line(), fmt::format("groups.{}: a group is a list of ranks", entry_));
+    }
+    groups_.push_back({.name = entry_, .members = std::move(members), .line = line()});
   } else if (depth_ == 2 && section_ == Section::kGroupIds) {
     group_ids_[entry_] = value;
   } else if (depth_ == 3 && section_ == Section::kGroups) {
@@ -243,6 +252,15 @@ void JobJsonHandler::take_field(std::string_view value) {
       warnings_.warn(line(), fmt::format("library {} is not nccl, mpi or torch: ignored", excerpt(value)));
     }
     intake_.set_library(library, file_.path);
+  } else if (section_name_ == "library_version") {
+    const auto version = parse_library_version(value);
+    if (version) intake_.builder().set_library_version(*version);
+    if (!version) warnings_.warn(line(), fmt::format("library_version {} is no version like 2.28.9: ignored", excerpt(value)));
+  } else if (section_name_ == "launch_order") {
+    if (value == "implicit") intake_.builder().set_implicit_launch_order(true);
+    if (value != "implicit" && value != "explicit") {
+      warnings_.warn(line(), fmt::format("launch_order {} is not implicit or explicit: ignored", excerpt(value)));
+    }
   } else if (section_name_ == "name") {
     intake_.builder().set_name(value);
   } else if (section_name_ == "complete") {
@@ -280,12 +298,16 @@ void JobJsonHandler::define_groups() {
 }
 
 void JobJsonHandler::begin_rank() {
-  rank_ = rank_from_key(entry_);
+  const std::vector<std::int32_t> ranks = ranks_from_text(entry_);
+  static_cast<void>(abbreviates(ranks.size()));
+  rank_.reset();
+  if (!ranks.empty()) rank_ = ranks.front();
+  same_ranks_.assign(ranks.begin() + (ranks.empty() ? 0 : 1), ranks.end());
   if (!rank_) {
     if (!second_pass_) warnings_.warn(line(), fmt::format("ranks.{}: no rank: ignored", excerpt(entry_)));
     return;
   }
-  intake_.add_to_world({{*rank_}});
+  intake_.add_to_world(ranks);
   if (ranks_deferred_ && !second_pass_) {
     rank_.reset();
   } else {
@@ -293,11 +315,29 @@ void JobJsonHandler::begin_rank() {
   }
 }
 
+/// False once ranges stand for more than is followed.
+bool JobJsonHandler::abbreviates(std::size_t more) {
+  if (more <= kMostAbbreviated - abbreviated_) {
+    abbreviated_ += more;
+    return true;
+  }
+  abbreviated_ = kMostAbbreviated;
+  warnings_.warn(line(), "ranges of ranks stand for more than is followed: the rest is left out");
+  intake_.builder().set_incomplete();
+  return false;
+}
+
 void JobJsonHandler::end_rank(bool cut) {
   if (!rank_) return;
   rank_.reset();
   programs_.push_back(lines_.finish());
   if (cut) programs_.back().tail_missing = true;
+  for (const std::int32_t rank : same_ranks_) {
+    if (!abbreviates(programs_.back().operations.size() + 1)) break;
+    Program copy = programs_[programs_.size() - 1];
+    copy.rank = rank;
+    programs_.push_back(std::move(copy));
+  }
 }
 
 Result<std::size_t> JobJsonHandler::read() {

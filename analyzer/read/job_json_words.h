@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/job.h"
 
@@ -17,7 +18,14 @@ std::string job_json_end(const ProgramEnd& end);
 /// A job rank as a key: digits only, up to 2^31-1.
 std::optional<std::int32_t> rank_from_key(std::string_view key);
 
-/// kUnknown for a name that is none of nccl, mpi and torch.
+/// "2.28.9", or the number that NCCL codes it as (22809); nothing for anything else.
+std::optional<int> parse_library_version(std::string_view text);
+std::string job_json_library_version(int code);
+
+/// "0-3,5" as ranks, in order, at most 2^20 of them; empty for anything else.
+std::vector<std::int32_t> ranks_from_text(std::string_view text);
+
+/// kUnknown for a name that is none of nccl, mpi and torch, or another spelling of one (rccl, pytorch).
 Library library_from_name(std::string_view name);
 
 }  // namespace lockstep

@@ -30,6 +30,8 @@ class JobWriter {
   void write() {
     text_ = "{\"schema\": \"lockstep-job/1\"";
     if (job_.library() != Library::kUnknown) field("library", json_string(library_name(job_.library())));
+    if (job_.library_version() != 0) field("library_version", json_string(job_json_library_version(job_.library_version())));
+    if (job_.implicit_launch_order()) field("launch_order", "\"implicit\"");
     if (!job_.name().empty()) field("name", json_string(job_.name()));
     const auto& expected = job_.quality().ranks_expected;
     if (expected && *expected != count_ranks()) field("ranks_expected", std::to_string(*expected));
@@ -120,6 +122,10 @@ class JobWriter {
     const auto& operations = program.operations;
     std::size_t group_ends = 0;  // past the last operation of the group that is open; 0 = none
     for (std::size_t i = 0; i < operations.size();) {
+      if ((operations[i].flags & kOpReplayed) != 0) {  // the launch before it says so
+        ++i;
+        continue;
+      }
       const std::uint32_t launch = operations[i].launch;
       std::size_t next = i + 1;
       if (launch != 0 && group_ends == 0) {

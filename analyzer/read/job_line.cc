@@ -98,7 +98,9 @@ bool JobLineReader::is_after_exit() {
 }
 
 void JobLineReader::read_marker_or_operation(std::string_view text) {
-  if (text.starts_with("batch[")) return read_batch(text);
+  for (const std::string_view opens : {"batch[", "batch_isend_irecv[", "group["}) {
+    if (text.starts_with(opens)) return read_batch(text, opens.size());
+  }
   const std::string_view word = first_word(text);
   const auto named = kind_from_native_name(word);
   if (!named) return read_operation(text);
@@ -119,9 +121,9 @@ void JobLineReader::read_marker_or_operation(std::string_view text) {
   }
 }
 
-void JobLineReader::read_batch(std::string_view text) {
+void JobLineReader::read_batch(std::string_view text, std::size_t opens) {
   if (text.back() != ']') return unreadable(text, "a batch ends in ']'");
-  const std::string_view inside = text.substr(6, text.size() - 7);
+  const std::string_view inside = text.substr(opens, text.size() - opens - 1);
   // A batch inside a group is launched with the group.
   if (open_groups_ == 0) launch_ = ++launches_;
   for (const std::string_view part : split<is_semicolon>(inside)) {
@@ -157,12 +159,13 @@ void JobLineReader::read_operation(std::string_view text) {
   if (!named || named->kind == OpKind::kUnknown) {
     return unreadable(text, fmt::format("{} is no operation", excerpt(name)));
   }
-  if (op_class(named->kind) == OpClass::kMarker) {
+  const bool launches_graph = named->kind == OpKind::kGraphLaunch;
+  if (op_class(named->kind) == OpClass::kMarker && !launches_graph) {
     return unreadable(text, fmt::format("{} cannot stand inside a batch", name));
   }
   draft.operation.kind = named->kind;
   draft.operation.line = line_;
-  draft.operation.launch = op_class(named->kind) == OpClass::kCompletion ? 0 : launch_;
+  draft.operation.launch = op_class(named->kind) == OpClass::kCompletion || launches_graph ? 0 : launch_;
   if (named->nonblocking) draft.operation.flags |= kOpNonblocking;
   if (name != op_name(named->kind)) draft.native_name = name;
   if (read_positions(draft)) append(draft);
@@ -181,10 +184,19 @@ bool JobLineReader::read_positions(Draft& draft) {
     }
   }
   draft.words = std::move(positions);
+  if (!draft.group.empty()) {
+    // Where a line names it: behind the peer of a message, else first.
+    std::int32_t peer = kNoPeer;
+    const bool is_message = is_point_to_point(draft.operation.kind) || op_class(draft.operation.kind) == OpClass::kCompletion;
+    const bool behind_peer = is_message && !draft.words.empty() && parse_peer(draft.words.front(), peer);
+    draft.words.insert(draft.words.begin() + (behind_peer ? 1 : 0), draft.group);
+  }
   bool readable = true;
   const OpKind kind = draft.operation.kind;
   if (is_point_to_point(kind) || kind == OpKind::kProbe || kind == OpKind::kIprobe) {
     readable = read_message(draft);
+  } else if (is_host_wait(kind) || kind == OpKind::kGraphLaunch) {
+    read_stream_word(draft);
   } else if (op_class(kind) == OpClass::kCompletion) {
     readable = read_completion(draft);
   } else {
@@ -270,6 +282,25 @@ bool JobLineReader::read_completion(Draft& draft) {
     draft.operation.handle = intake_.builder().intern(unescape_word(draft.take()));
   }
   return true;
+}
+
+/// Calls on streams, events and graphs name no communicator. A word without a key is what the call is about: the stream of
+/// `stream_sync`, the event or graph of the others, then the stream.
+void JobLineReader::read_stream_word(Draft& draft) {
+  Operation& operation = draft.operation;
+  JobBuilder& builder = intake_.builder();
+  const bool is_of_stream = operation.kind == OpKind::kStreamSync || operation.kind == OpKind::kDeviceSync;
+  if (!is_of_stream && operation.handle == StringIndex{} && !draft.peek().empty()) {
+    operation.handle = builder.intern(unescape_word(draft.take()));
+  }
+  const bool takes_stream = operation.kind != OpKind::kDeviceSync && operation.kind != OpKind::kEventSync;
+  if (takes_stream && operation.stream == StringIndex{} && !draft.peek().empty()) {
+    operation.stream = builder.intern(unescape_word(draft.take()));
+  }
+  if (!is_of_stream && operation.handle == StringIndex{}) {
+    warn(fmt::format("{} names no {}: it has no effect", op_name(operation.kind),
+                     operation.kind == OpKind::kGraphLaunch ? "graph (handle=)" : "event (handle=)"));
+  }
 }
 
 /// "f32[1024]", "f32[V*h/tp]", "f32", "[12]".

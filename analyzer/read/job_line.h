@@ -72,7 +72,7 @@ class JobLineReader {
   struct Draft;
   bool is_after_exit();
   void read_marker_or_operation(std::string_view text);
-  void read_batch(std::string_view text);
+  void read_batch(std::string_view text, std::size_t opens);  ///< bytes of "batch["
   void read_exit(std::string_view rest);
   void read_compute(std::string_view text);
   void read_operation(std::string_view text);
@@ -81,6 +81,7 @@ class JobLineReader {
   bool read_collective(Draft& draft);
   bool read_message(Draft& draft);
   bool read_completion(Draft& draft);
+  void read_stream_word(Draft& draft);
   bool read_type(Draft& draft, std::string_view token);
   void read_key(Draft& draft, std::string_view key, std::string_view value);
   void read_flags(Draft& draft, std::string_view value);

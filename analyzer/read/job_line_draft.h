@@ -14,6 +14,7 @@ struct JobLineReader::Draft {
   std::string_view text{};
   Operation operation{};
   OperationExtra rare{};
+  std::string_view group{};               ///< group=NAME; empty = named by position
   bool has_rare = false;  ///< `rare` holds more than what shared_extra() covers
   std::string label{};
   std::string native_name{};

@@ -39,6 +39,15 @@ bool parse_all(std::string_view text, T& value) {
   return !text.empty() && error == std::errc{} && end == text.data() + text.size();
 }
 
+/// Per-member counts as MPI and torch name them.
+bool names_counts(std::string_view key) {
+  return key == "counts" || key == "send_counts" || key == "sendcounts" || key == "input_split_sizes" || key == "input_splits" ||
+         key == "in_splits";
+}
+bool names_recv_counts(std::string_view key) {
+  return key == "recv_counts" || key == "recvcounts" || key == "output_split_sizes" || key == "output_splits" || key == "out_splits";
+}
+
 }  // namespace
 
 void JobLineReader::read_key(Draft& draft, std::string_view key, std::string_view value) {
@@ -46,11 +55,32 @@ void JobLineReader::read_key(Draft& draft, std::string_view key, std::string_vie
   Operation& operation = draft.operation;
   const std::string text = unescape_word(value);
   bool good = true;
-  if (key == "root" || key == "peer" || key == "src" || key == "dst") {
+  if (key == "group" || key == "comm" || key == "communicator" || key == "pg") {
+    draft.group = value;
+  } else if (key == "count" || key == "numel" || key == "elements") {
+    std::uint64_t number = 0;
+    if (good = !text.empty(); parse_all(text, number) && number <= Count::kMaxNumber) {
+      operation.count = Count::of(number);
+    } else if (good) {
+      operation.count = Count::symbol(builder.intern(text));
+    }
+  } else if (key == "dtype" || key == "datatype" || key == "type") {
+    const std::string_view known = datatype_from_native_name(text);
+    operation.datatype = builder.datatype(known.empty() ? text : known);
+  } else if (key == "shape") {
+    std::vector<std::uint64_t> sizes;
+    good = parse_list(text, sizes, parse_all<std::uint64_t>);
+    std::uint64_t number = 1;
+    for (const std::uint64_t size : sizes) good = good && !__builtin_mul_overflow(number, size, &number) && number <= Count::kMaxNumber;
+    if (good) operation.count = Count::of(number);
+  } else if (key == "async_op" || key == "async") {
+    if (text == "True" || text == "true" || text == "1") operation.flags |= kOpNonblocking;
+  } else if (key == "root" || key == "peer" || key == "src" || key == "dst" || key == "dest" || key == "source" || key == "to" ||
+             key == "from") {
     std::int32_t peer = kNoPeer;
     good = parse_peer(text, peer);
     if (good) operation.peer = peer;
-  } else if (key == "redop" || key == "op") {
+  } else if (key == "redop" || key == "op" || key == "reduce_op" || key == "reduction") {
     const std::string_view known = redop_from_native_name(text);
     operation.redop = builder.redop(known.empty() ? text : known);
   } else if (key == "tag") {
@@ -62,7 +92,7 @@ void JobLineReader::read_key(Draft& draft, std::string_view key, std::string_vie
     }
   } else if (key == "stream") {
     operation.stream = builder.intern(text);
-  } else if (key == "handle") {
+  } else if (key == "handle" || key == "event" || key == "graph") {
     operation.handle = builder.intern(text);
   } else if (key == "payload") {
     operation.payload = builder.intern(text);
@@ -86,17 +116,23 @@ void JobLineReader::read_key(Draft& draft, std::string_view key, std::string_vie
     good = parse_all(text, seq);
     if (good) draft.rare.native_seq = seq;
     draft.has_rare |= good;
-  } else if (key == "counts") {
-    good = parse_list(text, draft.rare.counts, parse_all<std::uint64_t>);
-    if (!good) draft.rare.counts.clear();
+  } else if (names_counts(key) || names_recv_counts(key)) {
+    auto& counts = names_counts(key) ? draft.rare.counts : draft.rare.recv_counts;
+    good = parse_list(text, counts, parse_all<std::uint64_t>);
+    if (!good) counts.clear();
     draft.has_rare |= good;
-  } else if (key == "members") {
+  } else if (key == "members" || key == "ranks") {
     good = parse_list(text, draft.rare.members, parse_rank);
     if (!good) draft.rare.members.clear();
     draft.has_rare |= good;
   } else if (key == "color" || key == "key" || key == "thread") {
     (key == "color" ? draft.rare.color : key == "key" ? draft.rare.key : draft.rare.thread) = text;
     draft.has_rare = true;
+  } else if (key == "result") {
+    // ncclInProgress of a non-blocking communicator is no error.
+    const bool in_effect = text == "0" || text == "7" || text == "success" || text == "ncclSuccess" || text == "in_progress" ||
+                           text == "ncclInProgress";
+    if (!in_effect) operation.flags |= kOpFailed;
   } else if (key == "flags") {
     read_flags(draft, text);
   } else {
@@ -119,6 +155,8 @@ void JobLineReader::read_flags(Draft& draft, std::string_view value) {
       draft.operation.flags |= kOpThreadUnsafe;
     } else if (flag == "gap") {
       draft.operation.flags |= kOpGap;
+    } else if (flag == "failed") {
+      draft.operation.flags |= kOpFailed;
     } else if (flag == "persistent") {
       draft.operation.flags |= kOpPersistent;
     } else {
@@ -131,9 +169,12 @@ void JobLineReader::read_flags(Draft& draft, std::string_view value) {
 
 void JobLineReader::append(Draft& draft) {
   Operation& operation = draft.operation;
-  const bool is_issued = op_class(operation.kind) != OpClass::kCompletion;
+  const bool is_issued = op_class(operation.kind) != OpClass::kCompletion && operation.kind != OpKind::kGraphLaunch;
   if (is_issued && (operation.handle != StringIndex{} || operation.stream != StringIndex{})) {
     operation.flags |= kOpNonblocking;
+  }
+  if (operation.kind == OpKind::kAllToAll && !(draft.rare.counts.empty() && draft.rare.recv_counts.empty())) {
+    operation.kind = OpKind::kAllToAllV;
   }
   if (draft.blocking) operation.flags = static_cast<std::uint16_t>(operation.flags & ~kOpNonblocking);
   if (draft.has_rare) {

@@ -48,7 +48,7 @@ class LineWriter {
   void write_positions() {
     const OpKind kind = operation_.kind;
     const bool names_peer = is_point_to_point(kind) || kind == OpKind::kProbe || kind == OpKind::kIprobe;
-    if (op_class(kind) == OpClass::kCompletion && !names_peer) {
+    if ((op_class(kind) == OpClass::kCompletion || kind == OpKind::kGraphLaunch) && !names_peer) {
       if (operation_.peer != kNoPeer || operation_.comm != kNoComm) write_peer();
       if (operation_.comm != kNoComm) write_group();
     } else {
@@ -107,6 +107,7 @@ class LineWriter {
     if (operation_.state != OpState::kUnknown) key("state", op_state_name(operation_.state));
     if (const std::string flags = flag_names(); !flags.empty()) key("flags", flags);
     if (!extra.counts.empty()) key("counts", fmt::format("{}", fmt::join(extra.counts, ",")));
+    if (!extra.recv_counts.empty()) key("recv_counts", fmt::format("{}", fmt::join(extra.recv_counts, ",")));
     if (!extra.members.empty()) key("members", fmt::format("{}", fmt::join(extra.members, ",")));
     if (!extra.color.empty()) key("color", word(extra.color));
     if (!extra.key.empty()) key("key", word(extra.key));
@@ -123,7 +124,7 @@ class LineWriter {
   }
 
   std::string flag_names() const {
-    const bool is_issued = op_class(operation_.kind) != OpClass::kCompletion;
+    const bool is_issued = op_class(operation_.kind) != OpClass::kCompletion && operation_.kind != OpKind::kGraphLaunch;
     const bool implied = is_immediate(operation_.kind) || (is_issued && (operation_.handle != StringIndex{} ||
                                                                          operation_.stream != StringIndex{}));
     std::string names;
@@ -136,6 +137,7 @@ class LineWriter {
     add(!operation_.nonblocking() && implied, "blocking");
     add((operation_.flags & kOpCaptured) != 0, "captured");
     add((operation_.flags & kOpThreadUnsafe) != 0, "thread_unsafe");
+    add((operation_.flags & kOpFailed) != 0, "failed");
     add((operation_.flags & kOpPersistent) != 0, "persistent");
     add((operation_.flags & kOpGap) != 0, "gap");
     return names;

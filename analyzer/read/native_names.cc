@@ -61,6 +61,24 @@ constexpr KindRow kFrameworkNames[] = {
     {"receive", OpKind::kRecv},
     {"waitall", OpKind::kWait},
     {"wait_all", OpKind::kWait},
+    {"stream_synchronize", OpKind::kStreamSync},
+    {"device_synchronize", OpKind::kDeviceSync},
+    {"synchronize", OpKind::kDeviceSync},
+    {"event_synchronize", OpKind::kEventSync},
+    {"stream_wait_event", OpKind::kStreamWait},
+    {"wait_event", OpKind::kStreamWait},
+    {"record_event", OpKind::kEventRecord},
+    {"cuda_synchronize", OpKind::kDeviceSync},
+    {"torch.cuda.synchronize", OpKind::kDeviceSync},
+    {"cuda.synchronize", OpKind::kDeviceSync},
+    {"memcpy", OpKind::kStreamSync},
+    {"barrier_all", OpKind::kBarrier},
+    {"comm_dup", OpKind::kDup},
+    {"comm_split", OpKind::kSplit},
+    {"comm_create", OpKind::kCreate},
+    {"comm_init_rank", OpKind::kInit},
+    {"sleep", OpKind::kCompute},
+    {"return", OpKind::kExit},
     {"groupstart", OpKind::kGroupStart},
     {"groupend", OpKind::kGroupEnd},
 };
@@ -94,6 +112,23 @@ constexpr KindRow kNcclNames[] = {
     {"ncclCommWindowRegister", OpKind::kWindowRegister},
     {"ncclGroupStart", OpKind::kGroupStart},
     {"ncclGroupEnd", OpKind::kGroupEnd},
+    {"ncclGroupSimulateEnd", OpKind::kGroupEnd},
+    {"ncclPutSignal", OpKind::kPutSignal},
+    {"ncclSignal", OpKind::kSignal},
+    {"ncclWaitSignal", OpKind::kWaitSignal},
+};
+
+// The CUDA runtime and driver; HIP has the runtime's names with its own prefix. A synchronous copy waits for its stream.
+constexpr KindRow kDeviceNames[] = {
+    {"StreamSynchronize", OpKind::kStreamSync},
+    {"DeviceSynchronize", OpKind::kDeviceSync},
+    {"CtxSynchronize", OpKind::kDeviceSync},
+    {"EventRecord", OpKind::kEventRecord},
+    {"EventRecordWithFlags", OpKind::kEventRecord},
+    {"EventSynchronize", OpKind::kEventSync},
+    {"StreamWaitEvent", OpKind::kStreamWait},
+    {"GraphLaunch", OpKind::kGraphLaunch},
+    {"Memcpy", OpKind::kStreamSync},
 };
 
 // The MPI standard 4.1 without its prefix, in lower case; "i" + name and name + "_init" are made from those below.
@@ -218,6 +253,11 @@ KindTable make_kind_table() {
 #undef X
   for (const KindRow& row : kFrameworkNames) table.emplace(row.name, NamedKind{row.kind, false});
   for (const KindRow& row : kNcclNames) table.emplace(row.name, NamedKind{row.kind, false});
+  for (const KindRow& row : kDeviceNames) {
+    for (const std::string_view prefix : {"cuda", "cu", "hip"}) {
+      table.emplace(std::string(prefix).append(row.name), NamedKind{row.kind, false});
+    }
+  }
   for (const KindRow& row : kMpiNames) {
     const std::string name(row.name);
     table.emplace("mpi_" + name, NamedKind{row.kind, false});
@@ -255,7 +295,8 @@ std::optional<NamedKind> kind_from_native_name(std::string_view name) {
   if (folded.starts_with("pmpi_")) folded.erase(0, 1);
   if (folded.starts_with("pnccl")) return kind_from_native_name(name.substr(1));
   if (const auto at = table.find(folded); at != table.end()) return at->second;
-  for (const std::string_view prefix : {"dist.", "torch.distributed.", "c10d::", "nccl:", "gloo:", "_"}) {
+  if (name.ends_with("()")) return kind_from_native_name(name.substr(0, name.size() - 2));
+  for (const std::string_view prefix : {"dist.", "torch.distributed.", "hvd.", "c10d::", "nccl:", "gloo:", "_"}) {
     if (name.starts_with(prefix)) return kind_from_native_name(name.substr(prefix.size()));
   }
   return std::nullopt;
@@ -273,7 +314,9 @@ std::string_view datatype_from_native_name(std::string_view name) {
 std::string_view redop_from_native_name(std::string_view name) {
   if (const std::string_view known = find_text(kRedopNames, name); !known.empty()) return known;
   if (name.size() > kLongestName) return {};
-  const std::string folded = lower(name);
+  std::string folded = lower(name);
+  // The factor of a PreMulSum is each rank's own: "PREMUL_SUM(0.25)".
+  if (folded.ends_with(')')) folded.erase(std::min(folded.find('('), folded.size()));
   std::string_view bare = folded;
   for (const std::string_view prefix : {"redoptype.", "reduceop.", "nccl", "mpi_"}) bare = without_prefix(bare, prefix);
   return find_text(kRedopNames, bare);

@@ -30,7 +30,7 @@ Coupling couple_batches(const Job& job, const MatchResult& match, bool trust_com
   for (std::size_t p = 0; p < job.programs().size(); ++p) {
     std::uint32_t open_batch = 0;  // launch number of the batch that the operation before belonged to
     for (const Operation& operation : job.programs()[p].placed_operations()) {
-      if (!is_point_to_point(operation.kind)) continue;
+      if (!is_placed_message(operation)) continue;
       const bool continues = operation.launch != 0 && operation.launch == open_batch;
       if (!continues) ++launch_count;
       open_batch = operation.launch;
@@ -43,7 +43,7 @@ Coupling couple_batches(const Job& job, const MatchResult& match, bool trust_com
   for (std::size_t p = 0; p < coupling.component.size(); ++p) {
     std::size_t i = 0;
     for (const Operation& operation : job.programs()[p].placed_operations()) {
-      if (!is_point_to_point(operation.kind)) continue;
+      if (!is_placed_message(operation)) continue;
       const std::uint32_t launch = coupling.component[p][i];
       const GateIndex gate = match.message_gates[p][i++];
       if (gate == kNoGate) continue;

@@ -130,6 +130,12 @@ class StandstillReader {
     result_.blocked.erase(first, last);
     for (std::size_t a = 0; a < script_.actors.size(); ++a) add_arrivals(a);
     for (StuckGate& stuck : result_.stuck) finish(stuck);
+    for (const Script::HostWait& wait : script_.host_waits) {
+      const std::uint32_t at = machine_.position(wait.actor);
+      if (wait.first <= at && at < wait.end) {
+        result_.waiting_hosts.push_back({script_.actors[wait.actor].program, wait.operation});
+      }
+    }
     return std::move(result_);
   }
 
@@ -221,7 +227,7 @@ class StandstillReader {
   std::vector<std::int32_t> root_of(const GateOwner& owner) const {
     for (const BlockedOperation& blocked : result_.blocked) {
       const Operation& operation = job_.program(blocked.program).operations[blocked.operation];
-      if (operation.comm == owner.comm && is_collective(operation.kind) && operation.seq == owner.seq) {
+      if (operation.comm == owner.comm && is_placed_collective(operation) && operation.seq == owner.seq) {
         return {operation.peer};
       }
     }
@@ -267,7 +273,11 @@ std::vector<BlockingModel> distinct_models(const Job& job, const MatchResult& ma
   const bool queues = std::ranges::any_of(match.traits, [](const ProgramTraits& t) { return t.nonblocking || t.batches; });
   const bool batches = std::ranges::any_of(match.traits, &ProgramTraits::batched_messages);
   std::vector<BlockingModel> models{BlockingModel::kLazy};
-  if (queues) models.insert(models.end(), {BlockingModel::kEager, BlockingModel::kBlocking});
+  if (job.library() == Library::kNccl) {
+    const bool messages = std::ranges::any_of(match.message_gates, [](const auto& gates) { return !gates.empty(); });
+    if (messages) models.push_back(BlockingModel::kEager);
+    if (queues) models.push_back(BlockingModel::kBlocking);
+  } else if (queues) models.insert(models.end(), {BlockingModel::kEager, BlockingModel::kBlocking});
   if (batches) models.push_back(BlockingModel::kCoupled);
   return models;
 }

@@ -9,7 +9,8 @@
 // something that, once true, stays true.
 //
 //  library        host waits for ...                      queues
-//  nccl           nothing but `wait`                      one per `stream` (all unnamed ones are one stream)
+//  nccl           nothing but `wait` and its own waits    one per `stream` (all unnamed ones are one stream); one for all
+//                 for streams, events and the device      where the launch order is implicit
 //  torch, none    operations without handle or stream;    one per communicator; in `lazy` messages outside a batch use one
 //                 batches and i-calls are not waited for  per (communicator, pair of ranks) instead, as torch's
 //                 until `wait`                            communicator for two ranks does
@@ -17,15 +18,20 @@
 //
 //  model     what it assumes
 //  lazy      as above
-//  eager     torch: messages share the queue of their communicator. mpi: standard sends are buffered, and members of
-//            a rooted collective wait only for the data they need
+//  eager     torch: messages share the queue of their communicator. nccl: sends complete without their receive, as small ones
+//            may. mpi: standard sends are buffered, and members of a rooted collective wait only for the data they need
 //  blocking  the host waits for every operation, i-calls and batches too (mpi: sends wait for their receive, and every
 //            collective for all members, but nonblocking calls stay nonblocking)
 //  coupled   as lazy, but a batch completes only together with every batch it exchanges messages with (mpi: as lazy)
 //
-// An operation known to have completed (OpState::kCompleted) never blocks. One that its rank's record ends in (kOpHeld)
-// did: `eager` does not let it go early. A collective whose kind, root or size differs
-// between members does not complete, unless it is known to have.
+// A host in `stream_sync` waits for what was issued to the stream so far, in `device_sync` for all streams, in `event_sync` for what
+// stood on the stream when the event was recorded; `stream_wait` makes what comes to its stream wait for that, not the host. A
+// collective of no elements is not enqueued by NCCL and waits for nobody. A graph launch is the calls that were captured, see
+// model/graph_replays.h.
+//
+// An operation known to have completed (OpState::kCompleted, or a host wait for it that returned) never blocks. One that its
+// rank's record ends in (kOpHeld) did: `eager` does not let it go early. A collective whose kind, root or size differs
+// between members does not complete, unless it is known to have; NCCL repairs another order inside one group (match/nccl_groups.h).
 #pragma once
 
 #include <cstdint>
@@ -63,10 +69,17 @@ struct StuckGate {
   std::vector<std::int32_t> never{};    ///< job ranks that have no such call in their program, or left none; sorted
 };
 
+/// A host that stands in a call on a stream, an event or the device, and issues nothing more until it returns.
+struct WaitingHost {
+  ProgramIndex program = kNoProgram;
+  std::uint32_t operation = 0;  ///< the waiting call
+};
+
 struct ReplayResult {
   /// By program, then position. Empty = every program came to its end.
   std::vector<BlockedOperation> blocked{};
   std::vector<StuckGate> stuck{};
+  std::vector<WaitingHost> waiting_hosts{};  ///< by program; among those with a blocked operation
   bool finished() const { return blocked.empty(); }
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "replay/coupling.h"
+#include "replay/host_waits.h"
 #include "replay/launches.h"
 
 namespace lockstep {
@@ -62,7 +63,7 @@ class Compiler {
   void find_held_gates() {
     for (const Program& program : job_.programs()) {
       for (auto at = program.operations.rbegin(); at != program.operations.rend() && (at->flags & kOpHeld) != 0; ++at) {
-        if (!is_collective(at->kind) || at->comm == kNoComm) continue;
+        if (!is_placed_collective(*at)) continue;
         const GateIndex gate = match_.communicators[to_size(at->comm)].gate_of(at->seq);
         if (gate != kNoGate) held_gates_.push_back(static_cast<std::uint32_t>(gate));
       }
@@ -82,13 +83,20 @@ class Compiler {
     queues_.clear();
     launches_.clear(match_.traits[to_size(index)]);
     message_ordinal_ = 0;
+    follow_streams_ = match_.traits[to_size(index)].host_waits;
+    heads_.clear();
+    known_complete_.clear();
+    if (follow_streams_ && options_.trust_completion) known_complete_ = completed_by_host_waits(program.placed_operations());
     const ProgramTraits& traits = match_.traits[to_size(index)];
     // Where the host never stops, its queues need not be told what it has issued, nor it what they have done.
     host_can_block_ = options_.model == BlockingModel::kBlocking || traits.waits ||
                       (job_.library() != Library::kNccl && traits.synchronous);
     const auto operations = program.placed_operations();
     for (std::uint32_t i = 0; i < operations.size();) {
-      if (op_class(operations[i].kind) == OpClass::kCompletion) {
+      if (is_host_wait(operations[i].kind)) {
+        compile_host_wait(operations[i], i);
+        ++i;
+      } else if (op_class(operations[i].kind) == OpClass::kCompletion) {
         compile_wait(operations[i], i);
         ++i;
       } else if (operations[i].launch != 0) {
@@ -115,7 +123,9 @@ class Compiler {
 
   /// What operation i does at its rendezvous; nothing for markers, wildcards and calls of ranks that are no member.
   std::optional<Part> part_of(const Operation& operation, std::uint32_t i) {
-    const bool known_complete = options_.trust_completion && operation.state == OpState::kCompleted;
+    if (!takes_effect(operation)) return std::nullopt;
+    const bool known_complete = options_.trust_completion && (operation.state == OpState::kCompleted ||
+                                                              (!known_complete_.empty() && known_complete_[i]));
     if (is_point_to_point(operation.kind)) {
       const std::size_t ordinal = message_ordinal_++;
       const GateIndex gate = match_.message_gates[to_size(program_)][ordinal];
@@ -127,7 +137,6 @@ class Compiler {
       return part;
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return std::nullopt;
-    if ((operation.flags & kOpCaptured) != 0) return std::nullopt;
     const CommunicatorMatch& communicator = match_.communicators[to_size(operation.comm)];
     if (!communicator.outsiders.empty() && std::ranges::find(communicator.outsiders, program_) != communicator.outsiders.end()) {
       return std::nullopt;
@@ -136,9 +145,14 @@ class Compiler {
     if (gate == kNoGate) return std::nullopt;
     Part part{.gate = static_cast<std::uint32_t>(gate),
               .operation = i,
-              .waits = !known_complete};
+              .waits = !known_complete && !is_empty_call(operation)};
     if (mpi_ && options_.model == BlockingModel::kEager) relax_rooted(operation, communicator, part);
     return part;
+  }
+
+  /// NCCL returns from a collective of no elements without enqueuing anything.
+  bool is_empty_call(const Operation& operation) const {
+    return job_.library() == Library::kNccl && op_class(operation.kind) == OpClass::kCollective && operation.count == Count::of(0);
   }
 
   /// MPI 3.1, 5.1: a member may leave a rooted collective as soon as its own part is done.
@@ -241,8 +255,7 @@ class Compiler {
       if (part.waits) completions_.push_back({part.gate, part.operation});
     }
     if (completions_.empty()) return;
-    const LaunchIndex launch = launches_.add(completions_, queue, false);
-    for (const Part& part : parts) launches_.index(launch, operations[part.operation]);
+    index_launch(launches_.add(completions_, queue, false), operations, parts);
   }
 
   void start_on_queue(std::span<const Operation> operations, std::span<const Part> parts, LaunchQueue& queue,
@@ -270,10 +283,65 @@ class Compiler {
       return;
     }
     const Completion completion{done, mine};
-    const LaunchIndex launch = launches_.add({&completion, 1}, &queue, true);
-    for (const Part& part : parts) launches_.index(launch, operations[part.operation]);
+    index_launch(launches_.add({&completion, 1}, &queue, true), operations, parts);
     // What comes to the other queues stands behind this launch as well.
     for (LaunchQueue* other : other_queues_) static_cast<void>(launches_.add({}, other, true));
+  }
+
+  void index_launch(LaunchIndex launch, std::span<const Operation> operations, std::span<const Part> parts) {
+    for (const Part& part : parts) {
+      const Operation& operation = operations[part.operation];
+      launches_.index(launch, operation);
+      if (follow_streams_) heads_.issued(operation.stream, queue_key(operation, parts.size() > 1), launch);
+    }
+  }
+
+  /// Streams are queues, so the last launch of one stands for all before it.
+  void compile_host_wait(const Operation& wait, std::uint32_t i) {
+    std::vector<LaunchIndex> launches;
+    // Where streams have no names, a stream that is not named is every one of them.
+    const bool every_stream = wait.kind == OpKind::kDeviceSync ||
+                              (wait.stream == StringIndex{} && job_.library() != Library::kNccl);
+    switch (wait.kind) {
+      case OpKind::kEventRecord:
+        every_stream ? heads_.last_of_all(launches) : heads_.last_of(wait.stream, launches);
+        heads_.record_event(wait.handle, std::move(launches));
+        return;
+      case OpKind::kStreamWait:
+        compile_stream_wait(wait, i);
+        return;
+      case OpKind::kEventSync: {
+        const auto recorded = heads_.event(wait.handle);
+        launches.assign(recorded.begin(), recorded.end());
+        break;
+      }
+      default:
+        every_stream ? heads_.last_of_all(launches) : heads_.last_of(wait.stream, launches);
+        break;
+    }
+    if (options_.trust_completion && wait.state == OpState::kCompleted) return;
+    const auto first = static_cast<std::uint32_t>(script_.actors[host_].items.size());
+    for (const LaunchIndex launch : launches) host_waits_for_launch(launch);
+    const auto end = static_cast<std::uint32_t>(script_.actors[host_].items.size());
+    if (first != end) script_.host_waits.push_back({host_, first, end, i});
+  }
+
+  /// What comes to the stream from here on stands behind what the event stands for.
+  void compile_stream_wait(const Operation& wait, std::uint32_t i) {
+    const auto recorded = heads_.event(wait.handle);
+    if (recorded.empty() || options_.model == BlockingModel::kBlocking) return;
+    const std::uint64_t key = queue_key(wait, false);
+    LaunchQueue& queue = queues_[key];
+    const std::uint32_t actor = actor_of(queue);
+    for (const LaunchIndex launch : recorded) {
+      for (const Completion& completion : launches_.completions(launch)) {
+        add(actor, completion.gate, completion.operation, false, true);
+      }
+    }
+    const std::uint32_t done = add_gate();
+    add(actor, done, i, true, false);
+    const Completion completion{done, i};
+    heads_.issued(wait.stream, key, launches_.add({&completion, 1}, &queue, true));
   }
 
   void host_waits_for_launch(LaunchIndex launch) {
@@ -301,8 +369,11 @@ class Compiler {
 
   std::uint64_t queue_key(const Operation& operation, bool is_batch) const {
     constexpr std::uint64_t kNamed = std::uint64_t{1} << 63;
+    // NCCL_LAUNCH_ORDER_IMPLICIT makes one queue of all streams of a device.
+    if (job_.library() == Library::kNccl && job_.implicit_launch_order()) return kNamed;
     if (operation.stream != StringIndex{}) return kNamed | to_size(operation.stream);
     if (job_.library() == Library::kNccl) return kNamed;
+    if (operation.comm == kNoComm) return kNamed;  // a stream wait without a stream
     const std::uint64_t comm = static_cast<std::uint64_t>(to_size(operation.comm)) << 32;
     const bool by_pair = is_point_to_point(operation.kind) && !is_batch && options_.model != BlockingModel::kEager;
     return by_pair ? comm | (static_cast<std::uint32_t>(operation.peer) + 1U) : comm;
@@ -371,6 +442,9 @@ class Compiler {
   std::size_t message_ordinal_ = 0;
   std::unordered_map<std::uint64_t, LaunchQueue> queues_;  // references to its elements stay valid
   Launches launches_;
+  bool follow_streams_ = false;
+  StreamHeads heads_;
+  std::vector<bool> known_complete_;        // by operation; empty where no wait of the host says more than the calls do
   std::vector<LaunchQueue*> other_queues_;  // scratch
   std::vector<Completion> completions_;     // scratch
 };
@@ -378,6 +452,7 @@ class Compiler {
 }  // namespace
 
 bool is_buffered_send(Library library, BlockingModel model, OpKind kind) {
+  if (library == Library::kNccl) return kind == OpKind::kSend && model == BlockingModel::kEager;
   if (library != Library::kMpi) return false;
   switch (kind) {
     case OpKind::kSend:

@@ -39,6 +39,12 @@ struct Script {
   /// the others are internal (host to queue, queue to host).
   std::vector<std::uint32_t> missing{};
   std::uint32_t rendezvous_count = 0;
+  /// Items [first, end) of an actor are one wait of the host for streams, an event or the device. By actor, then item.
+  struct HostWait {
+    std::uint32_t actor = 0, first = 0, end = 0;
+    std::uint32_t operation = 0;
+  };
+  std::vector<HostWait> host_waits{};
 };
 
 /// Reads the items of a plain actor, in order. An operation that meets nobody gives an item that neither arrives nor waits.
@@ -72,7 +78,8 @@ class PlainItems {
   std::vector<bool> buffered_;              // by kind
 };
 
-/// Whether a send of this kind returns without its receive (MPI).
+/// Whether a send of this kind completes without its receive: MPI's buffered ones, and in `eager` those that libraries buffer
+/// when they are small.
 bool is_buffered_send(Library library, BlockingModel model, OpKind kind);
 
 /// O(operations).

@@ -53,7 +53,7 @@ Cells call_cells(const Job& job, const Operation& operation, std::size_t index) 
   if (operation.peer != kNoPeer) view.peer = operation.peer;
   return {fmt::format("{:>6}", index),
           op_text(operation),
-          is_collective(operation.kind) && on_comm ? fmt::format("#{}", operation.seq) : "",
+          is_placed_collective(operation) && on_comm ? fmt::format("#{}", operation.seq) : "",
           on_comm ? "on " + printable(job.communicator(operation.comm).name) : "",
           arguments_text(view),
           site_text(job.site(operation.site).frames, job.extra(operation).label),
@@ -79,7 +79,7 @@ std::vector<std::map<std::int32_t, std::size_t>> calls_by_comm(const Job& job) {
   for (const Program& program : job.programs()) {
     std::vector<std::size_t> counts(calls.size());
     for (const Operation& operation : program.operations)
-      if (operation.comm != kNoComm && is_collective(operation.kind)) ++counts[to_size(operation.comm)];
+      if (is_placed_collective(operation)) ++counts[to_size(operation.comm)];
     for (std::size_t comm = 0; comm < counts.size(); ++comm) {
       const auto& members = job.communicators()[comm].members;
       if (counts[comm] != 0 || std::ranges::find(members, program.rank) != members.end())

@@ -152,6 +152,11 @@ constexpr bool has_free_count(OpKind kind) {
   return kind == OpKind::kAllGatherV || kind == OpKind::kGatherV || kind == OpKind::kScatterV ||
          kind == OpKind::kAllToAllV || kind == OpKind::kAllToAllW;
 }
+/// Orders host, streams and events of one device; names no communicator.
+constexpr bool is_host_wait(OpKind kind) {
+  return kind == OpKind::kStreamSync || kind == OpKind::kDeviceSync || kind == OpKind::kEventSync ||
+         kind == OpKind::kEventRecord || kind == OpKind::kStreamWait;
+}
 /// Issued without waiting, whatever the library.
 constexpr bool is_immediate(OpKind kind) {
   return kind == OpKind::kIsend || kind == OpKind::kIrecv || kind == OpKind::kIssend ||

@@ -102,15 +102,13 @@ void free_communicator(ncclComm* comm) {
   comm->magic = 0;
 }
 
-ncclResult_t fail(ncclResult_t result, const std::string& text, ncclComm* comm) {
+ncclResult_t fail(ncclResult_t result, const std::string& text, ncclComm*) {
   if (t_last_error == nullptr) t_last_error = new std::string;
   *t_last_error = text;
-  if (comm != nullptr) comm->last_error = text;
   return result;
 }
 
-const char* last_error(ncclComm* comm) {
-  if (comm != nullptr && find_communicator(comm) != nullptr && !comm->last_error.empty()) return comm->last_error.c_str();
+const char* last_error() {
   return t_last_error == nullptr ? "" : t_last_error->c_str();
 }
 

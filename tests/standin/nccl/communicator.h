@@ -37,7 +37,6 @@ struct lockstep::nccl::ncclComm {
   std::uint64_t controls = 0;
   std::vector<std::vector<char>> scalars{};  ///< of the operators made by ncclRedOpCreatePreMulSum
   std::vector<int> scalar_types{};           ///< -1: destroyed
-  std::string last_error{};
 
   // Of what is run, one unit at a time.
   std::uint64_t position = 0;  ///< collectives begun
@@ -64,7 +63,7 @@ void free_communicator(ncclComm* comm);
 
 /// Remembers `text` for ncclGetLastError.
 ncclResult_t fail(ncclResult_t result, const std::string& text, ncclComm* comm = nullptr);
-const char* last_error(ncclComm* comm);
+const char* last_error();  ///< of this thread, whatever the communicator, as the real library has it
 
 /// Meets all ranks of the id and sets `comm` up. Blocks.
 ncclResult_t join(ncclComm& comm, const ncclUniqueId& id);

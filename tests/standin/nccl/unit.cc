@@ -33,10 +33,12 @@ Residency& residency() {
   return *only;
 }
 
-std::uint64_t take_ticket(int device) {
+/// `at_head`: nothing is before the unit on its streams. Then its turn comes in the order of issue, whichever worker is faster.
+std::uint64_t take_ticket(int device, bool at_head) {
   const std::lock_guard lock(residency().mutex);
   const std::uint64_t ticket = ++residency().tickets;
   residency().devices[device].issued.insert(ticket);
+  if (at_head) residency().devices[device].waiting.insert(ticket);
   return ticket;
 }
 
@@ -160,11 +162,11 @@ ncclResult_t launch_unit(std::vector<Call> calls) {
     std::uint64_t ticket;
     bool captured;
   };
-  auto* unit = new Unit{comm, std::move(calls), captured ? 0 : take_ticket(comm->device), captured};
+  auto* unit = new Unit{comm, std::move(calls), captured ? 0 : take_ticket(comm->device, cuda().passed(after.data(), after.size())), captured};
   if (!captured) ++comm->outstanding;
   const Work work{[](void* argument) {
                     auto& run = *static_cast<Unit*>(argument);
-                    const std::uint64_t ticket = run.captured ? take_ticket(run.comm->device) : run.ticket;
+                    const std::uint64_t ticket = run.captured ? take_ticket(run.comm->device, true) : run.ticket;
                     begin_residency(*run.comm, ticket);
                     run_calls(*run.comm, run.calls);
                     end_residency(*run.comm, ticket);

@@ -7,6 +7,24 @@
 namespace lockstep {
 namespace {
 
+TEST(JobJson, TakesRangesOfRanksForTheSameCalls) {
+  const auto job = read_text(R"({"groups": {"dp": "0-2,5"}, "ranks": {"0-2": ["all_reduce dp f32[1]", "barrier dp"], "5": ["all_reduce dp f32[1]"]}})");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(all_warnings(*job), "");
+  EXPECT_EQ(job->communicators()[0].members, (std::vector<std::int32_t>{0, 1, 2, 5}));
+  ASSERT_EQ(job->programs().size(), 4U);
+  for (const Program& program : job->programs()) EXPECT_EQ(program.operations.size(), program.rank == 5 ? 1U : 2U);
+}
+
+TEST(JobJson, ShortTextDoesNotBecomeAHugeJob) {
+  std::string groups;
+  for (int i = 0; i < 1000; ++i) groups += fmt::format("{}\"g{}\": \"0-1048574\"", i == 0 ? "" : ",", i);
+  const auto job = read_text(fmt::format(R"({{"groups": {{{}}}, "ranks": {{"0": []}}}})", groups));
+  ASSERT_TRUE(job);
+  EXPECT_TRUE(has_warning(*job, "more than is followed"));
+  EXPECT_FALSE(job->quality().complete);
+}
+
 TEST(JobJson, ReadsTheWholeForm) {
   const auto job = read_text(R"({"schema": "lockstep-job/1", "groups": {"mp": [0,1], "dp": [1,3]},
     "ranks": {"1": ["all_reduce mp f32[1]"], "0": ["all_reduce mp f32[1]", "barrier mp"]},

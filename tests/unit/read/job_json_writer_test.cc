@@ -18,7 +18,7 @@ std::string describe(const Job& job, const Operation& operation) {
                                  operation.peer, operation.tag, job.datatype(operation.datatype), job.count_text(operation.count),
                                  job.redop(operation.redop), job.text(operation.stream), job.text(operation.handle),
                                  job.text(operation.payload), static_cast<int>(operation.state), operation.flags);
-  text += fmt::format(" {} {} {} {} {} {} {} {} {}", fmt::join(extra.counts, ","), fmt::join(extra.members, ","), extra.color,
+  text += fmt::format(" {} {} {} {} {} {} {} {} {} {}", fmt::join(extra.counts, ","), fmt::join(extra.recv_counts, ","), fmt::join(extra.members, ","), extra.color,
                       extra.key, extra.label, extra.native_name, extra.native_seq.value_or(-1), extra.at.value_or(-1), extra.thread);
   for (const Frame& frame : job.site(operation.site).frames) text += fmt::format(" {}|{}|{}", frame.file, frame.function, frame.line);
   return text;
@@ -26,6 +26,8 @@ std::string describe(const Job& job, const Operation& operation) {
 
 void expect_equal(const Job& left, const Job& right) {
   EXPECT_EQ(left.library(), right.library());
+  EXPECT_EQ(left.library_version(), right.library_version());
+  EXPECT_EQ(left.implicit_launch_order(), right.implicit_launch_order());
   EXPECT_EQ(left.name(), right.name());
   EXPECT_EQ(left.quality().complete, right.quality().complete);
   EXPECT_EQ(left.quality().ranks_expected, right.quality().ranks_expected);
@@ -62,6 +64,28 @@ void expect_round_trip(const Job& job) {
   EXPECT_EQ(all_warnings(*again), "") << text;
   expect_equal(job, *again);
   EXPECT_EQ(to_job_json(*again), text);
+}
+
+TEST(JobJsonWriter, KeepsHostWaitsGraphsAndTheRulesOfTheLibrary) {
+  const auto job = read_text(R"({"library": "nccl", "library_version": "2.28.9", "launch_order": "implicit",
+    "groups": {"dp": [0,1]},
+    "ranks": {"0": ["all_reduce dp f32[1] stream=c flags=captured handle=g", "batch[all_gather dp f32[2] flags=captured handle=g]",
+                    "graph_launch handle=g stream=s", "event_record handle=e stream=s", "stream_wait handle=e stream=t",
+                    "graph_launch handle=g stream=s", "event_sync handle=e", "stream_sync stream=s", "device_sync",
+                    "all_reduce dp f32[1] result=4"]}})");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->library_version(), 22809);
+  EXPECT_TRUE(job->implicit_launch_order());
+  expect_round_trip(*job);
+}
+
+TEST(JobJsonWriter, KnowsBothWaysInWhichNcclCodesItsVersion) {
+  for (const auto& [text, code] : {std::pair("\"2.7.8\"", 2708), std::pair("22809", 22809), std::pair("\"2.26\"", 22600)}) {
+    const auto job = read_text(fmt::format(R"({{"library_version": {}, "groups": {{}}, "ranks": {{"0": []}}}})", text));
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->library_version(), code) << text;
+    EXPECT_EQ(all_warnings(*job), "");
+  }
 }
 
 TEST(JobJsonWriter, WritesTheFormOfTheContract) {

@@ -46,6 +46,95 @@ TEST(JobLine, ReadsACollectiveWithAllItsKeys) {
   EXPECT_EQ(program_of(job, 0).end, (ProgramEnd{EndKind::kExited, 0}));
 }
 
+TEST(JobLine, ReadsCallsOnStreamsEventsAndGraphs) {
+  const Job job = job_with_lines({"all_reduce mp f32[1] stream=s", "stream_sync stream=s", "stream_sync s", "device_sync",
+                                  "event_record handle=e stream=s", "event_record e s", "event_sync handle=e",
+                                  "stream_wait handle=e stream=t", "cudaStreamWaitEvent event=e stream=t",
+                                  "graph_launch handle=g stream=s"});
+  EXPECT_EQ(all_warnings(job), "");
+  const auto& operations = program_of(job, 0).operations;
+  ASSERT_EQ(operations.size(), 10U);
+  struct Row {
+    OpKind kind;
+    std::string_view handle, stream;
+  };
+  const std::vector<Row> expected{
+      {OpKind::kStreamSync, "", "s"},   {OpKind::kStreamSync, "", "s"},  {OpKind::kDeviceSync, "", ""},
+      {OpKind::kEventRecord, "e", "s"}, {OpKind::kEventRecord, "e", "s"}, {OpKind::kEventSync, "e", ""},
+      {OpKind::kStreamWait, "e", "t"},  {OpKind::kStreamWait, "e", "t"},  {OpKind::kGraphLaunch, "g", "s"}};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Operation& operation = operations[i + 1];
+    EXPECT_EQ(operation.kind, expected[i].kind) << i;
+    EXPECT_EQ(job.text(operation.handle), expected[i].handle) << i;
+    EXPECT_EQ(job.text(operation.stream), expected[i].stream) << i;
+    EXPECT_EQ(operation.comm, kNoComm) << i;
+    EXPECT_FALSE(operation.nonblocking()) << i;
+  }
+}
+
+TEST(JobLine, ExecutesCapturedCallsAtEachLaunchOfTheirGraph) {
+  const Job job = job_with_lines({"all_reduce mp f32[1] stream=c flags=captured handle=g",
+                                  "batch[send 1 pp f32[2] stream=c flags=captured handle=g; recv 1 pp f32[2] stream=c flags=captured handle=g]",
+                                  "graph_launch handle=g stream=s", "all_reduce mp f32[9]", "graph_launch handle=g stream=s state=completed"});
+  EXPECT_EQ(all_warnings(job), "");
+  std::vector<std::string> executed;
+  for (const Operation& operation : program_of(job, 0).operations) {
+    if (!takes_effect(operation) || operation.kind == OpKind::kGraphLaunch) continue;
+    executed.push_back(fmt::format("{} {} {}{}", op_name(operation.kind), operation.seq, job.text(operation.stream),
+                                   operation.launch == 0 ? "" : fmt::format(" launch {}", operation.launch)));
+    if (operation.line == 6) {
+      EXPECT_EQ(operation.state, OpState::kCompleted);
+    }
+  }
+  EXPECT_EQ(executed, (std::vector<std::string>{"all_reduce 0 s", "send 0 s launch 2", "recv 0 s launch 2", "all_reduce 1 ",
+                                                "all_reduce 2 s", "send 0 s launch 3", "recv 0 s launch 3"}));
+}
+
+TEST(JobLine, TakesCountsUnderTheNamesOfMpiAndTorch) {
+  const Job job = job_with_lines({"all_to_all_v mp f32 counts=1,2 recv_counts=3,4", "MPI_Alltoallv mp f32 sendcounts=1,2 recvcounts=3,4",
+                                  "all_to_all_single mp f32 input_split_sizes=[1,2] output_split_sizes=[3,4]"});
+  EXPECT_EQ(all_warnings(job), "");
+  for (const Operation& operation : program_of(job, 0).operations) {
+    EXPECT_EQ(operation.kind, OpKind::kAllToAllV);
+    EXPECT_EQ(job.extra(operation).counts, (std::vector<std::uint64_t>{1, 2}));
+    EXPECT_EQ(job.extra(operation).recv_counts, (std::vector<std::uint64_t>{3, 4}));
+  }
+}
+
+TEST(JobLine, TakesArgumentsUnderTheirNames) {
+  const Job job = job_with_lines({"all_reduce group=mp dtype=float32 count=6 op=SUM", "dist.all_reduce mp dtype=torch.float32 shape=[2,3] reduce_op=sum",
+                                  "isend dst=1 group=pp f32[6] handle=h", "irecv from=1 comm=pp numel=6 dtype=f32",
+                                  "batch_isend_irecv[isend 1 pp f32[6]; irecv 1 pp f32[6]]", "new_group mp ranks=0,1",
+                                  "all_reduce mp f32[1] async_op=True", "barrier() mp", "all_reduce mp f32[1] redop=PREMUL_SUM(0.25)"});
+  EXPECT_EQ(all_warnings(job), "");
+  const auto& operations = program_of(job, 0).operations;
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_EQ(comm_name(job, operations[i]), "mp");
+    EXPECT_EQ(job.datatype(operations[i].datatype), "f32");
+    EXPECT_EQ(operations[i].count, Count::of(6));
+    EXPECT_EQ(job.redop(operations[i].redop), "sum");
+  }
+  for (const std::size_t i : {2, 3, 4, 5}) {
+    EXPECT_EQ(operations[i].peer, 1);
+    EXPECT_EQ(comm_name(job, operations[i]), "pp");
+    EXPECT_EQ(operations[i].count, Count::of(6));
+  }
+  EXPECT_EQ(operations[4].launch, operations[5].launch);
+  EXPECT_EQ(job.extra(operations[6]).members, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_TRUE(operations[7].nonblocking());
+  EXPECT_EQ(operations[8].kind, OpKind::kBarrier);
+  EXPECT_EQ(job.redop(operations[9].redop), "premul_sum");
+}
+
+TEST(JobLine, ACallThatTheLibraryRefusedHasNoPosition) {
+  const Job job = job_with_lines({"all_reduce mp f32[1] result=4", "all_reduce mp f32[1] result=ncclInProgress", "all_reduce mp f32[1] flags=failed"});
+  const auto& operations = program_of(job, 0).operations;
+  EXPECT_FALSE(takes_effect(operations[0]));
+  EXPECT_TRUE(takes_effect(operations[1]));
+  EXPECT_EQ(operations[1].seq, 0U);
+  EXPECT_FALSE(takes_effect(operations[2]));
+}
+
 TEST(JobLine, KeepsTheLibrarysNameOfACall) {
   const Job job = job_with_lines({"ncclAllReduce mp f32[1] redop=ncclSum", "all_reduce mp f32[1]"});
   const auto& operations = program_of(job, 0).operations;

@@ -1,0 +1,202 @@
+// See the header.
+#include "diagnose/rule_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/rank_ranges.h"
+
+namespace lockstep {
+namespace {
+
+/// The call of a rank at a position of the communicator; nothing where it makes none.
+std::optional<std::uint32_t> call_at(const Describer& describe, ProgramIndex program, CommIndex comm, std::uint32_t seq) {
+  if (program == kNoProgram) return std::nullopt;
+  const auto& operations = describe.job().program(program).operations;
+  for (std::uint32_t i = 0; i < operations.size(); ++i) {
+    if (operations[i].comm == comm && operations[i].seq == seq && is_placed_collective(operations[i])) return i;
+  }
+  return std::nullopt;
+}
+
+void place(const Describer& describe, CommIndex comm, ProgramIndex program, std::uint32_t call, Draft& draft) {
+  draft.comm = comm;
+  draft.first_call = call;
+  draft.finding.communicator = describe.communicator_view(comm);
+  draft.finding.position = describe.position(program, call);
+  draft.finding.operations.push_back(describe.view(program, call));
+  draft.finding.evidence.push_back(describe.evidence(program, call));
+}
+
+/// The ranks that take part in every pair are to blame, where there are several pairs; else all that take part in one.
+std::vector<std::int32_t> common_ranks(const std::vector<VectorDifference>& pairs) {
+  std::map<std::int32_t, std::size_t> times;
+  for (const VectorDifference& pair : pairs) {
+    ++times[pair.sender];
+    if (pair.sender != pair.receiver) ++times[pair.receiver];
+  }
+  std::set<std::pair<std::int32_t, std::int32_t>> links;
+  for (const VectorDifference& pair : pairs) links.insert(std::minmax(pair.sender, pair.receiver));
+  std::vector<std::int32_t> all;
+  std::vector<std::int32_t> in_every;
+  for (const auto& [rank, count] : times) {
+    all.push_back(rank);
+    if (count == pairs.size()) in_every.push_back(rank);
+  }
+  return links.size() > 1 && !in_every.empty() ? in_every : all;
+}
+
+Draft vector_draft(const Describer& describe, CommIndex comm, const std::vector<VectorDifference>& pairs) {
+  const VectorDifference& first = pairs.front();
+  Draft draft{.finding = {.verdict = Verdict::kMismatch, .finding_class = "size_differs", .severity = Severity::kCertain},
+              .stalls = true};
+  Finding& finding = draft.finding;
+  finding.divergent_ranks = common_ranks(pairs);
+  finding.divergent_meaning =
+      finding.divergent_ranks.size() == 1 ? DivergentMeaning::kMinority : DivergentMeaning::kNoMajority;
+  finding.title = fmt::format("rank {} sends {} elements to rank {} at #{} on {}, which expects {}", first.sender, first.sent,
+                              first.receiver, first.seq, describe.communicator(comm), first.expected);
+  const ProgramIndex sender = describe.job().program_of_rank(first.sender);
+  const ProgramIndex receiver = describe.job().program_of_rank(first.receiver);
+  const auto sends = call_at(describe, sender, comm, first.seq);
+  const auto receives = call_at(describe, receiver, comm, first.seq);
+  if (sends) place(describe, comm, sender, *sends, draft);
+  if (receives) finding.operations.push_back(describe.view(receiver, *receives));
+  finding.explanation = fmt::format("what a rank sends to another must be what that one expects from it; at #{} on {} {} of the pairs "
+                                    "of ranks do not agree: ", first.seq, describe.communicator(comm), pairs.size());
+  constexpr std::size_t kMostTold = 3;
+  for (std::size_t i = 0; i < std::min(pairs.size(), kMostTold); ++i) {
+    finding.explanation += fmt::format("{}rank {} sends {} to rank {}, which expects {}", i == 0 ? "" : "; ", pairs[i].sender,
+                                       pairs[i].sent, pairs[i].receiver, pairs[i].expected);
+  }
+  if (pairs.size() > kMostTold) finding.explanation += "; and so on";
+  finding.fix = "exchange the counts first (an all_to_all of one number each), and size what is received by what the others send";
+  return draft;
+}
+
+Draft partition_draft(const Describer& describe, CommIndex comm, std::uint32_t seq) {
+  const Job& job = describe.job();
+  Draft draft{.finding = {.verdict = Verdict::kMismatch, .finding_class = "group_partition_differs",
+                          .severity = Severity::kContractViolation}};
+  std::vector<std::int32_t> joined;
+  std::vector<std::int32_t> apart;
+  for (const MemberCalls& member : describe.match().communicators[to_size(comm)].members) {
+    const auto call = call_at(describe, member.program, comm, seq);
+    const auto before = seq == 0 ? std::nullopt : call_at(describe, member.program, comm, seq - 1);
+    if (!call || !before) continue;
+    const std::uint32_t launch = describe.operation(member.program, *call).launch;
+    const bool together = launch != 0 && describe.operation(member.program, *before).launch == launch;
+    (together ? joined : apart).push_back(job.program(member.program).rank);
+    if (draft.finding.operations.empty()) place(describe, comm, member.program, *call, draft);
+  }
+  const bool majority = joined.size() != apart.size();
+  const auto& fewer = joined.size() < apart.size() ? joined : apart;
+  draft.finding.divergent_ranks = fewer;
+  draft.finding.divergent_meaning = DivergentMeaning::kMinority;
+  if (!majority) {
+    draft.finding.divergent_ranks.insert(draft.finding.divergent_ranks.end(), joined.begin(), joined.end());
+    std::ranges::sort(draft.finding.divergent_ranks);
+    draft.finding.divergent_meaning = DivergentMeaning::kNoMajority;
+  }
+  draft.finding.title = fmt::format("{} issue #{} and #{} on {} in one group, {} in two", ranks_text(joined), seq - 1, seq,
+                                    describe.communicator(comm), ranks_text(apart));
+  draft.finding.explanation = draft.finding.title + "; NCCL orders the calls of a group and chooses how to run them by all of the "
+                              "group, so ranks with other groups may run them in another order or by another algorithm";
+  draft.finding.fix = "open and close groups at the same calls on all ranks";
+  return draft;
+}
+
+/// Inits of one communicator: the ranks and the size that the members gave.
+void add_init_drafts(const Describer& describe, std::vector<Draft>& drafts) {
+  std::map<std::pair<CommIndex, std::string>, std::vector<OperationRef>> by_key;
+  for (const OperationRef& call : describe.match().noteworthy) {
+    const Operation& operation = describe.operation(call.program, call.operation);
+    const std::string& key = describe.job().extra(operation).key;
+    if (operation.kind != OpKind::kInit || operation.comm == kNoComm || key.empty() || !takes_effect(operation)) continue;
+    by_key[{operation.comm, key}].push_back(call);
+  }
+  for (const auto& [what, calls] : by_key) {
+    std::set<std::int32_t> ranks;
+    for (const OperationRef& call : calls) ranks.insert(describe.job().program(call.program).rank);
+    if (ranks.size() < 2) continue;
+    Draft draft{.finding = {.verdict = Verdict::kMismatch, .finding_class = "init_ranks_differ", .severity = Severity::kCertain},
+                .stalls = true};
+    place(describe, what.first, calls.front().program, calls.front().operation, draft);
+    draft.finding.divergent_ranks.assign(ranks.begin(), ranks.end());
+    draft.finding.divergent_meaning = DivergentMeaning::kNoMajority;
+    draft.finding.title = fmt::format("{} join {} as the same member {}", ranks_text(draft.finding.divergent_ranks),
+                                      describe.communicator(what.first), what.second);
+    draft.finding.explanation = draft.finding.title + "; the ranks given at initialisation must be all numbers from 0 to the size, "
+                                "each once: the others wait for the member that nobody is";
+    draft.finding.fix = "give every process a rank of its own in the communicator";
+    drafts.push_back(std::move(draft));
+  }
+}
+
+/// One communicator, one thread at a time: NCCL's user guide, thread safety.
+void add_thread_drafts(const Describer& describe, std::vector<Draft>& drafts) {
+  std::map<CommIndex, std::vector<OperationRef>> by_comm;
+  for (const OperationRef& call : describe.match().noteworthy) {
+    const Operation& operation = describe.operation(call.program, call.operation);
+    if ((operation.flags & kOpThreadUnsafe) != 0 && operation.comm != kNoComm) by_comm[operation.comm].push_back(call);
+  }
+  for (const auto& [comm, calls] : by_comm) {
+    Draft draft{.finding = {.verdict = Verdict::kOrder, .finding_class = "threads_share_communicator",
+                            .severity = Severity::kContractViolation}};
+    place(describe, comm, calls.front().program, calls.front().operation, draft);
+    std::set<std::int32_t> ranks;
+    for (const OperationRef& call : calls) ranks.insert(describe.job().program(call.program).rank);
+    draft.finding.divergent_ranks.assign(ranks.begin(), ranks.end());
+    draft.finding.divergent_meaning = DivergentMeaning::kMinority;
+    draft.finding.title = fmt::format("two threads use {} at once on {}", describe.communicator(comm),
+                                      ranks_text(draft.finding.divergent_ranks));
+    draft.finding.explanation = draft.finding.title + "; which of their calls comes first is chance, and may differ between ranks";
+    draft.finding.fix = "give each thread a communicator of its own, or let one thread issue all calls";
+    drafts.push_back(std::move(draft));
+  }
+}
+
+}  // namespace
+
+std::vector<Draft> rule_drafts(const Describer& describe) {
+  std::vector<Draft> drafts;
+  for (std::uint32_t c = 0; c < describe.match().communicators.size(); ++c) {
+    const CommunicatorMatch& communicator = describe.match().communicators[c];
+    // Past a difference of the calls themselves, positions mean nothing.
+    const auto comes_first = [&](std::uint32_t seq) {
+      return communicator.agreed || !communicator.first_difference || seq <= *communicator.first_difference;
+    };
+    if (!communicator.vector_differences.empty() && comes_first(communicator.vector_differences.front().seq)) {
+      drafts.push_back(vector_draft(describe, CommIndex{c}, communicator.vector_differences));
+    }
+    if (communicator.partition_difference && comes_first(*communicator.partition_difference)) {
+      drafts.push_back(partition_draft(describe, CommIndex{c}, *communicator.partition_difference));
+    }
+  }
+  add_init_drafts(describe, drafts);
+  add_thread_drafts(describe, drafts);
+  return drafts;
+}
+
+bool explain_refused_call(const Describer& describe, Draft& draft) {
+  if (draft.missing == 0) return false;
+  for (const OperationRef& call : describe.match().noteworthy) {
+    const Operation& operation = describe.operation(call.program, call.operation);
+    const std::int32_t rank = describe.job().program(call.program).rank;
+    if ((operation.flags & kOpFailed) == 0 || operation.comm != draft.comm) continue;
+    if (std::ranges::find(draft.finding.divergent_ranks, rank) == draft.finding.divergent_ranks.end()) continue;
+    draft.finding.finding_class = "call_refused";
+    draft.finding.explanation += fmt::format("; rank {} did call {}{}, but the library returned an error, so the call had no effect",
+                                             rank, describe.arguments(operation), describe.from_site(operation));
+    draft.finding.fix = fmt::format("check what the call returns on rank {} and why (NCCL_DEBUG=WARN says it), and stop all ranks on an "
+                                    "error", rank);
+    draft.finding.evidence.push_back(describe.evidence(call.program, call.operation));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace lockstep
