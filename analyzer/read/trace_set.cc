@@ -270,6 +270,7 @@ class TraceSet {
       }
       if (comm.known() && comm.record.identity != 0) {
         const JobComm& joined = comms_.at(comm.record.identity);
+        if (is_nccl(comm) && (comm.flags & trace::kCommConcurrent) != 0) view.shared_by_threads = joined.index;
         if (joined.comparable) view = {joined.index, joined.members, joined.compare_arguments};
       }
       view.nccl = comm.known() && is_nccl(comm);
