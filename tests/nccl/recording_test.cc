@@ -149,6 +149,32 @@ TEST(NcclRecording, ProcessOfSeveralDevicesIsSeveralRanks) {
   EXPECT_NE(check.out.find("3 ranks"), std::string::npos) << check.out;
 }
 
+TEST(NcclRecording, CommunicatorsMadeInAGroupAreKnownByTheirHandles) {
+  const Recorded recorded("grouped_init", 3);
+  ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;
+  ASSERT_EQ(recorded.traces.size(), 1U);
+  const auto reduces = calls_of(recorded.traces[0], OpKind::kAllReduce);
+  ASSERT_EQ(reduces.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(reduces[i]->record.comm, i + 1);
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 0) << check.out;
+  EXPECT_NE(check.out.find("3 ranks"), std::string::npos) << check.out;
+}
+
+TEST(NcclRecording, CommunicatorsThatDoNotBlockAreKnownWhenTheyAreUsed) {
+  const Recorded recorded("non_blocking", 2);
+  ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;
+  ASSERT_EQ(recorded.traces.size(), 2U);
+  const ReadTrace& trace = recorded.traces[1];
+  EXPECT_EQ(trace.comms.at(1).name, "patient");
+  EXPECT_EQ(trace.comms.at(2).record.rank, 1);
+  EXPECT_EQ(trace.comms.at(2).record.nranks, 2);
+  const auto init = calls_of(trace, OpKind::kInit);
+  ASSERT_EQ(init.size(), 1U);
+  EXPECT_EQ(init[0]->creation.blocking, 2);
+  EXPECT_EQ(recorded.check().status, 0) << recorded.check().out;
+}
+
 TEST(NcclRecording, SkippedCallIsFoundAfterTheRanksWereKilled) {
   const Recorded recorded("skipped", 4);
   EXPECT_EQ(recorded.run.status, 3) << recorded.run.err;
