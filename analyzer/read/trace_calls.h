@@ -20,6 +20,8 @@ struct CallExtensions {
   std::array<bool, 2> has_counts{};
   trace::CreationRecord creation{};
   bool has_creation = false;
+  trace::IssueRecord issue{};
+  bool has_issue = false;
   std::string name{};
 
   void clear() { *this = {}; }

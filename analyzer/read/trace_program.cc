@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "read/trace_bytes.h"
 #include "read/trace_calls.h"
+#include "read/trace_device_calls.h"
 #include "read/trace_requests.h"
 
 namespace lockstep {
@@ -58,6 +60,7 @@ class ProgramReader {
         intake_(intake),
         bytes_(tables.contents),
         requests_(intake.builder()),
+        device_calls_(names, intake, result_),
         positions_(names.comms.size()) {}
 
   TraceProgram read() {
@@ -65,6 +68,7 @@ class ProgramReader {
     reserve();
     if (ring_.several_threads) read_by_time();
     else read_in_order();
+    device_calls_.finish();
     finish_positions();
     return std::move(result_);
   }
@@ -134,6 +138,7 @@ class ProgramReader {
     operations().clear();
     result_.messages.clear();
     requests_.forget_all();
+    device_calls_.forget();
     program().head_missing = true;
     for (Positions& positions : positions_) {
       if (positions.seen) positions.first = positions.next;
@@ -157,6 +162,14 @@ class ProgramReader {
     ++number_;
     last_ticks_ = std::max({last_ticks_, call.enter_ticks, call.return_ticks});
     const TraceCommView* view = view_of(call.comm);
+    if (names_.nccl && call.comm < names_.comms.size() &&
+        TraceDeviceCalls::takes(call, extensions, call.comm != 0 ? &names_.comms[call.comm] : nullptr)) [[unlikely]] {
+      Operation operation;
+      begin(operation, call, returned);
+      const auto place = [this](std::uint32_t comm, std::uint32_t seq) { return take_position(comm, seq); };
+      device_calls_.add(call, extensions, call.comm != 0 ? &names_.comms[call.comm] : nullptr, operation, place);
+      return;
+    }
     if (kFacts[call.kind].is_collective && (call.flags & kUndecided) == 0 && view != nullptr && call.seq != trace::kNoPosition)
         [[likely]] {
       if (!take_position(call.comm, call.seq)) return;
@@ -314,6 +327,12 @@ class ProgramReader {
       add_opaque(operation, op_name(operation.kind));
       return;
     }
+    // Beside NCCL its rules are applied, and they know no tags.
+    if (names_.nccl && call.aux != mpi_tag_.value_or(call.aux)) {
+      add_opaque(operation, "MPI messages with several tags, in a program of NCCL");
+      return;
+    }
+    mpi_tag_ = call.aux;
     if (extensions.has_half) operation.launch = ++launches_;
     if (operation.kind == OpKind::kIbsend || is_immediate(operation.kind)) operation.flags |= kOpNonblocking;
     if (operation.nonblocking() && operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
@@ -435,10 +454,12 @@ class ProgramReader {
   const TraceBytes bytes_;
   TraceProgram result_;
   TraceRequests requests_;
+  TraceDeviceCalls device_calls_;
   std::vector<Positions> positions_;  // by communicator id
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, std::uint32_t> counts_extras_;
   std::uint32_t number_ = 0;
-  std::uint32_t launches_ = 0;
+  std::uint32_t launches_ = 0x4000'0000;  // NCCL's groups are numbered from 1
+  std::optional<std::uint32_t> mpi_tag_;
   std::uint64_t last_ticks_ = 0;
   bool warned_order_ = false;
 };
