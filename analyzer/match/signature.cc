@@ -68,11 +68,10 @@ Difference compare_collective(const Job& job, const Operation& a, const Operatio
     if (extra_a.members != extra_b.members) return Difference::kCreation;
     if (extra_a.counts != extra_b.counts) return Difference::kCount;
   }
-  if (what.count && a.datatype != b.datatype && job.library() == Library::kNccl && !what.reduction) {
-    // Moved as bytes: what must agree for the call to end is their number.
-    const std::optional<std::uint64_t> bytes_a = operation_bytes(job, a);
-    const std::optional<std::uint64_t> bytes_b = operation_bytes(job, b);
-    if (bytes_a && bytes_b) return bytes_a == bytes_b ? Difference::kDatatype : Difference::kCount;
+  if (what.count && a.count != b.count && a.datatype != b.datatype && job.library() == Library::kNccl && !what.reduction) {
+    // NCCL moves bytes: calls of as many bytes end, whatever they count in.
+    const std::optional<std::uint64_t> bytes = operation_bytes(job, a);
+    if (bytes && bytes == operation_bytes(job, b)) return Difference::kDatatype;
   }
   if (what.count && a.count != b.count) return Difference::kCount;
   if (a.datatype != b.datatype) return Difference::kDatatype;
@@ -95,13 +94,7 @@ Difference compare_message(const Job& job, const Operation& send, const Operatio
     if (!sent_id.empty() && !wanted_id.empty() && sent_id != wanted_id) return Difference::kPayload;
   }
   const bool both_typed = send.datatype != DatatypeIndex{} && receive.datatype != DatatypeIndex{};
-  if (both_typed && send.datatype != receive.datatype) {
-    const auto sent = operation_bytes(job, send);
-    const auto received = operation_bytes(job, receive);
-    // NCCL moves bytes: another number of them is what does not fit.
-    if (job.library() == Library::kNccl && sent && received && sent != received) return Difference::kCount;
-    return Difference::kDatatype;
-  }
+  if (both_typed && send.datatype != receive.datatype) return Difference::kDatatype;
   if (send.count.is_none() || receive.count.is_none() || send.count == receive.count) return Difference::kNone;
   const bool shorter_is_legal = job.library() == Library::kMpi && send.count.is_number() &&
                                 receive.count.is_number() && send.count.number() <= receive.count.number();

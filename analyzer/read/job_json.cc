@@ -195,6 +195,8 @@ bool JobJsonHandler::number(std::int64_t value) {
     }
     return true;
   }
+  // A text may list the members of a group; a number does not.
+  if (depth_ == 2 && section_ == Section::kGroups) return scalar("a number");
   return scalar(std::to_string(value));
 }
 

@@ -145,14 +145,9 @@ class Compiler {
     if (gate == kNoGate) return std::nullopt;
     Part part{.gate = static_cast<std::uint32_t>(gate),
               .operation = i,
-              .waits = !known_complete && !is_empty_call(operation)};
+              .waits = !known_complete && !(job_.library() == Library::kNccl && is_empty_collective(operation))};
     if (mpi_ && options_.model == BlockingModel::kEager) relax_rooted(operation, communicator, part);
     return part;
-  }
-
-  /// NCCL returns from a collective of no elements without enqueuing anything.
-  bool is_empty_call(const Operation& operation) const {
-    return job_.library() == Library::kNccl && op_class(operation.kind) == OpClass::kCollective && operation.count == Count::of(0);
   }
 
   /// MPI 3.1, 5.1: a member may leave a rooted collective as soon as its own part is done.
@@ -469,7 +464,8 @@ bool is_buffered_send(Library library, BlockingModel model, OpKind kind) {
 }
 
 PlainItems::PlainItems(const Job& job, const MatchResult& match, const ReplayOptions& options)
-    : job_(job), match_(match), trust_completion_(options.trust_completion), buffered_(256) {
+    : job_(job), match_(match), trust_completion_(options.trust_completion),
+      nccl_(job.library() == Library::kNccl), buffered_(256) {
   first_gates_.reserve(match.communicators.size());
   for (const CommunicatorMatch& communicator : match.communicators) {
     first_gates_.push_back(static_cast<std::uint32_t>(communicator.first_gate));

@@ -47,6 +47,11 @@ struct Script {
   std::vector<HostWait> host_waits{};
 };
 
+/// A collective of no elements, which NCCL does not enqueue. (What one member of a v-collective has is not all of it.)
+constexpr bool is_empty_collective(const Operation& operation) {
+  return operation.count == Count::of(0) && op_class(operation.kind) == OpClass::kCollective && !has_free_count(operation.kind);
+}
+
 /// Reads the items of a plain actor, in order. An operation that meets nobody gives an item that neither arrives nor waits.
 class PlainItems {
  public:
@@ -67,6 +72,7 @@ class PlainItems {
       return {static_cast<std::uint32_t>(gate) | flags, at};
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return {};
+    if (nccl_ && is_empty_collective(operation)) flags = ScriptItem::kArrive;
     return {(first_gates_[to_size(operation.comm)] + operation.seq) | flags, at};
   }
 
@@ -74,6 +80,7 @@ class PlainItems {
   const Job& job_;
   const MatchResult& match_;
   const bool trust_completion_;
+  const bool nccl_;
   std::vector<std::uint32_t> first_gates_;  // by communicator
   std::vector<bool> buffered_;              // by kind
 };

@@ -165,6 +165,30 @@ void EventWriter::group_over(const std::vector<int>& comms) {
   }
 }
 
+void EventWriter::device_calls(std::int32_t rank) {
+  static const std::vector<std::string> events{"e0", "e1", "e2"};
+  const int calls = random_.between(1, 3);
+  for (int i = 0; i < calls; ++i) {
+    switch (random_.below(6)) {
+      case 0:
+        append(rank, {.kind = OpKind::kStreamSync, .stream = random_stream()});
+        break;
+      case 1:
+        append(rank, {.kind = OpKind::kDeviceSync});
+        break;
+      case 2:
+        append(rank, {.kind = OpKind::kEventSync, .handle = random_.pick(events)});
+        break;
+      case 3:
+        append(rank, {.kind = OpKind::kStreamWait, .stream = random_stream(), .handle = random_.pick(events)});
+        break;
+      default:
+        append(rank, {.kind = OpKind::kEventRecord, .stream = random_stream(), .handle = random_.pick(events)});
+        break;
+    }
+  }
+}
+
 void EventWriter::wait_for_some(std::int32_t rank, int percent) {
   auto& out = out_[rank];
   random_.shuffle(out);

@@ -30,6 +30,9 @@ class EventWriter {
   /// them.
   void group_over(const std::vector<int>& comms);
 
+  /// NCCL: waits of the host for a stream or the device, events, and streams that wait for them.
+  void device_calls(std::int32_t rank);
+
   /// Waits for some of the handles that are still out on `rank`, or for all.
   void wait_for_some(std::int32_t rank, int percent);
 

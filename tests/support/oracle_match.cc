@@ -1,6 +1,8 @@
 // Who meets whom and whether they agree; and the verdict put together from that and the naive replay.
+#include <map>
 #include <set>
 
+#include "match/signature.h"
 #include "support/oracle.h"
 
 namespace lockstep::testing {
@@ -39,6 +41,15 @@ bool same_counts_everywhere(OpKind kind) {
   return kind == OpKind::kReduceScatterV || kind == OpKind::kAllGatherV;
 }
 
+/// f32[3] and f16[6] are 12 bytes both; NCCL's collectives without a reduction move bytes.
+bool same_bytes_in_nccl(const Job& job, const Operation& a, const Operation& b) {
+  if (job.library() != Library::kNccl || has_reduction(a.kind) || a.datatype == b.datatype) return false;
+  if (!a.count.is_number() || !b.count.is_number()) return false;
+  const std::size_t size_a = datatype_bytes(job.datatype(a.datatype));
+  const std::size_t size_b = datatype_bytes(job.datatype(b.datatype));
+  return size_a != 0 && size_b != 0 && a.count.number() * size_a == b.count.number() * size_b;
+}
+
 std::string describe(const Job& job, CallRef ref) {
   const Operation& op = at(job, ref);
   std::string text = "rank " + std::to_string(job.programs()[ref.program].rank) + " call " +
@@ -75,6 +86,23 @@ void count_collectives(const Job& job, const Meetings& meetings, OracleVerdict& 
       note(verdict, "rank " + std::to_string(member) + " makes no call " + std::to_string(position) + " on " +
                         job.communicators()[comm].name);
     }
+  }
+}
+
+/// NCCL: calls that some members launch in one group with the call before, and others do not.
+void compare_groups(const Job& job, const Meetings& meetings, OracleVerdict& verdict) {
+  std::map<std::pair<std::uint32_t, std::size_t>, std::set<bool>> joined;  // by communicator and position
+  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> last;     // by communicator and program: launch of the call before
+  for (const auto& [key, calls] : meetings.collectives) {
+    for (const CallRef call : calls) {
+      std::uint32_t& before = last[{key.first, call.program}];
+      const std::uint32_t launch = at(job, call).launch;
+      joined[key].insert(launch != 0 && launch == before);
+      before = launch;
+    }
+    if (joined[key].size() < 2) continue;
+    verdict.mismatch = true;
+    note(verdict, "other groups around call " + std::to_string(key.second) + " on " + job.communicators()[key.first].name);
   }
 }
 
@@ -128,7 +156,9 @@ Meetings find_meetings(const Job& job) {
 std::string collective_disagreement(const Job& job, const Operation& a, const Operation& b) {
   if (a.kind != b.kind || blocking_differs(job, a, b)) return "kind";
   if (has_root(a.kind) && both_stated_and_differ(a.peer, b.peer, kNoPeer)) return "root";
-  if (!has_free_count(a.kind) && both_stated_and_differ(a.count, b.count, Count{})) return "count";
+  if (!has_free_count(a.kind) && both_stated_and_differ(a.count, b.count, Count{})) {
+    return same_bytes_in_nccl(job, a, b) ? "datatype" : "count";
+  }
   if (both_stated_and_differ(a.datatype, b.datatype, DatatypeIndex{})) return "datatype";
   if (has_reduction(a.kind) && both_stated_and_differ(a.redop, b.redop, RedopIndex{})) return "reduction";
   if (same_counts_everywhere(a.kind) &&
@@ -161,6 +191,7 @@ OracleVerdict ask_oracle(const Job& job) {
   compare_collectives(job, meetings, verdict);
   count_collectives(job, meetings, verdict);
   compare_messages(job, meetings, verdict);
+  if (job.library() == Library::kNccl) compare_groups(job, meetings, verdict);
   for (const OracleModel model : kOracleModels) {
     verdict.deadlock[static_cast<std::size_t>(model)] = !run_naively(job, model).finished();
   }

@@ -1,8 +1,11 @@
 // Runs all programs together by sweeping over every call until a sweep changes nothing.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
+#include "match/signature.h"
 #include "support/oracle.h"
 
 namespace lockstep::testing {
@@ -28,6 +31,7 @@ class NaiveReplay {
       host_.push_back(0);
     }
     find_partners();
+    if (nccl()) forgive_sorted_groups();
     if (model_ == OracleModel::kCoupled && !mpi())
       label_coupled_batches();  // MPI has no batches that run as one
   }
@@ -84,6 +88,68 @@ class NaiveReplay {
     }
   }
 
+  /// How large NCCL takes a call to be when it sorts a group: the power of two below it, and the quarter it lies in.
+  static std::pair<int, int> size_class(double bytes) {
+    if (bytes < 4) return {-1, static_cast<int>(bytes)};
+    int power = 0;
+    double low = 1;
+    while (low * 2 <= bytes) {
+      low *= 2;
+      ++power;
+    }
+    return {power, static_cast<int>((bytes - low) / (low / 4))};
+  }
+
+  /// The collectives of one rank on a communicator in the order in which NCCL runs them: each group sorted, largest first.
+  std::vector<CallRef> sorted_groups(const std::vector<CallRef>& calls) const {
+    const auto key = [&](CallRef call) {
+      const Operation& o = op(call);
+      const double size = std::max(1.0, static_cast<double>(datatype_bytes(job_.datatype(o.datatype))));
+      const auto [power, quarter] = size_class(o.count.is_number() ? static_cast<double>(o.count.number()) * size : 0.0);
+      return std::tuple(-power, -quarter, o.kind, job_.redop(o.redop), job_.datatype(o.datatype));
+    };
+    std::vector<CallRef> sorted;
+    for (const CallRef call : calls) {
+      // Insertion: behind all calls of the same group that do not come after it.
+      auto at = sorted.end();
+      while (at != sorted.begin()) {
+        const CallRef before = *(at - 1);
+        if (op(call).launch == 0 || op(before).launch != op(call).launch || !(key(call) < key(before))) break;
+        --at;
+      }
+      sorted.insert(at, call);
+    }
+    return sorted;
+  }
+
+  /// Calls that only stand in another order inside equal groups do not keep each other from completing.
+  void forgive_sorted_groups() {
+    for (std::uint32_t comm = 0; comm < job_.communicators().size(); ++comm) {
+      std::map<std::size_t, std::vector<CallRef>> made;  // by program
+      for (const auto& [key, calls] : meetings_.collectives) {
+        if (key.first != comm) continue;
+        for (const CallRef call : calls) made[call.program].push_back(call);
+      }
+      bool forgiven = made.size() > 1;
+      for (const auto& [program, calls] : made) {
+        const std::vector<CallRef>& first = made.begin()->second;
+        forgiven = forgiven && calls.size() == first.size();
+        for (std::size_t i = 0; forgiven && i < calls.size(); ++i) {
+          const auto joins = [&](const std::vector<CallRef>& of) {
+            return i > 0 && op(of[i]).launch != 0 && op(of[i]).launch == op(of[i - 1]).launch;
+          };
+          const std::vector<CallRef> ours = sorted_groups(calls);
+          const std::vector<CallRef> theirs = sorted_groups(first);
+          forgiven = joins(calls) == joins(first) && collective_disagreement(job_, op(ours[i]), op(theirs[i])).empty();
+        }
+      }
+      if (!forgiven) continue;
+      for (const auto& [program, calls] : made) {
+        for (const CallRef call : calls) clashing_.erase(call);
+      }
+    }
+  }
+
   bool sweep() {
     bool changed = false;
     for (std::size_t p = 0; p < states_.size(); ++p) {
@@ -127,6 +193,7 @@ class NaiveReplay {
 
   bool host_waits_for(CallRef call) const {
     const Operation& operation = op(call);
+    if (operation.kind == OpKind::kEventRecord || operation.kind == OpKind::kStreamWait) return false;
     if (op_class(operation.kind) == OpClass::kCompletion) return true;
     if (!takes_part(operation)) return false;
     if (model_ == OracleModel::kBlocking && !mpi()) return true;
@@ -144,7 +211,8 @@ class NaiveReplay {
 
   std::optional<Queue> queue_of(CallRef call) const {
     const Operation& operation = op(call);
-    if (mpi() || !takes_part(operation)) return std::nullopt;
+    if (mpi() || (!takes_part(operation) && operation.kind != OpKind::kStreamWait)) return std::nullopt;
+    if (nccl() && job_.implicit_launch_order()) return Queue{'s', 0, 0, 0};
     if (nccl() || operation.stream != StringIndex{})
       return Queue{'s', static_cast<std::uint32_t>(operation.stream), 0, 0};
     const auto comm = static_cast<std::uint32_t>(operation.comm);
@@ -156,7 +224,49 @@ class NaiveReplay {
   }
 
   bool known_completed(CallRef call) const {
-    return trust_completion_ && op(call).state == OpState::kCompleted;
+    if (!trust_completion_) return false;
+    if (op(call).state == OpState::kCompleted) return true;
+    if (!takes_part(op(call))) return false;
+    // Or a wait of the host that returned was for it.
+    for (std::size_t i = call.index + 1; i < states_[call.program].size(); ++i) {
+      const CallRef wait{call.program, i};
+      if (op(wait).state != OpState::kCompleted) continue;
+      const std::vector<CallRef> targets = awaited_by_host(wait);
+      if (std::ranges::find(targets, call) != targets.end()) return true;
+    }
+    return false;
+  }
+
+  /// What stood before place `end` of the program on the stream.
+  std::vector<CallRef> on_stream(std::size_t program, StringIndex stream, std::size_t end) const {
+    std::vector<CallRef> calls;
+    for (std::size_t i = 0; i < end; ++i) {
+      const Operation& earlier = op({program, i});
+      const bool queued = takes_part(earlier) || earlier.kind == OpKind::kStreamWait;
+      if (queued && earlier.stream == stream) calls.push_back({program, i});
+    }
+    return calls;
+  }
+
+  /// What a wait on a stream, an event or the device is for (NCCL).
+  std::vector<CallRef> awaited_by_host(CallRef wait) const {
+    const Operation& operation = op(wait);
+    std::vector<CallRef> calls;
+    if (operation.kind == OpKind::kStreamSync) return on_stream(wait.program, operation.stream, wait.index);
+    if (operation.kind == OpKind::kDeviceSync) {
+      for (std::size_t i = 0; i < wait.index; ++i) {
+        const Operation& earlier = op({wait.program, i});
+        if (takes_part(earlier) || earlier.kind == OpKind::kStreamWait) calls.push_back({wait.program, i});
+      }
+    }
+    if (operation.kind == OpKind::kEventSync || operation.kind == OpKind::kStreamWait) {
+      for (std::size_t i = wait.index; i-- > 0;) {
+        const Operation& earlier = op({wait.program, i});
+        if (earlier.kind != OpKind::kEventRecord || earlier.handle != operation.handle) continue;
+        return on_stream(wait.program, earlier.stream, i);
+      }
+    }
+    return calls;
   }
 
   /// A batch starts as a whole: every part must be at the head of its queue.
@@ -193,6 +303,11 @@ class NaiveReplay {
         return targets.empty() ||
                std::ranges::any_of(targets, [this](CallRef target) { return completed(target); });
       }
+      case OpKind::kStreamSync:
+      case OpKind::kDeviceSync:
+      case OpKind::kEventSync:
+      case OpKind::kStreamWait:
+        return std::ranges::all_of(awaited_by_host(call), [this](CallRef target) { return completed(target); });
       case OpKind::kProbe:
         return probe_meets(call);
       default:  // markers, local calls, tests: nobody else is needed
@@ -203,6 +318,9 @@ class NaiveReplay {
   bool collective_meets(CallRef call) const {
     const Operation& operation = op(call);
     const std::vector<CallRef>& present = partners(call);
+    // NCCL does not enqueue a collective of nothing.
+    const bool has_count = op_class(operation.kind) == OpClass::kCollective && !has_free_count(operation.kind);
+    if (nccl() && has_count && operation.count == Count::of(0)) return true;
     if (clashing_.contains(call)) return false;
     const auto started_on = [&](std::int32_t rank) {
       return std::ranges::any_of(present, [&](CallRef other) {
@@ -224,6 +342,7 @@ class NaiveReplay {
     if (kind == OpKind::kBsend || kind == OpKind::kIbsend) return true;
     const bool standard = kind == OpKind::kSend || kind == OpKind::kIsend;
     if (mpi() && model_ == OracleModel::kEager && standard) return true;
+    if (nccl() && model_ == OracleModel::kEager && kind == OpKind::kSend) return true;
     return !partners(call).empty() && state(partners(call).front()).started;
   }
 

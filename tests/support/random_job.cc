@@ -216,6 +216,9 @@ class JobGenerator {
   void let_ranks_wait() {
     for (std::size_t rank = 0; rank < job_.programs.size(); ++rank) {
       if (alive_[rank] && random_.chance(30)) events_.wait_for_some(static_cast<std::int32_t>(rank), 60);
+      if (job_.library == Library::kNccl && alive_[rank] && random_.chance(15)) {
+        events_.device_calls(static_cast<std::int32_t>(rank));
+      }
     }
   }
 

@@ -38,8 +38,8 @@ class LetterMaker {
          .redop = kind == kReduce ? "sum" : ""});
   }
   void wait(const std::string& handle) { add({.kind = kWait, .handle = handle}); }
-  void stream(int comm) {
-    add({.kind = kAllReduce, .comm = comm, .datatype = "f32", .count = "1", .redop = "sum", .stream = "s"});
+  void stream(int comm, const std::string& name = "s") {
+    add({.kind = kAllReduce, .comm = comm, .datatype = "f32", .count = "1", .redop = "sum", .stream = name});
   }
 
   template <class Each>
@@ -103,6 +103,25 @@ class LetterMaker {
     });
   }
 
+  /// Collectives of one communicator in groups: of other sizes, of other types, of no elements.
+  void sorted_groups() {
+    const auto call = [](const char* type, const char* count) {
+      return SketchOp{.kind = kAllReduce, .comm = 0, .datatype = type, .count = count, .redop = "sum"};
+    };
+    const SketchOp large = call("f32", "1000");
+    const SketchOp small = call("f32", "4");
+    const SketchOp other = call("i32", "4");
+    const SketchOp near = call("f32", "1001");
+    for (const SketchOp& op : {large, small, other}) add(op);
+    add(call("f32", "0"));
+    letters_.push_back({large, small});
+    letters_.push_back({small, large});
+    letters_.push_back({small, other});
+    letters_.push_back({other, small});
+    letters_.push_back({large, near});
+    letters_.push_back({near, large});
+  }
+
   std::vector<Letter> take() { return std::move(letters_); }
 
  private:
@@ -162,6 +181,19 @@ std::vector<Letter> letters_of(Alphabet alphabet, const std::vector<SketchComm>&
       make.stream(1);
       make.groups();
       make.plain_messages(0);
+      break;
+    case Alphabet::kStreams:
+      make.stream(0);
+      make.stream(1);
+      make.stream(1, "t");
+      make.add({.kind = kStreamSync, .stream = "s"});
+      make.add({.kind = kDeviceSync});
+      make.add({.kind = kEventRecord, .stream = "s", .handle = "e"});
+      make.add({.kind = kEventSync, .handle = "e"});
+      make.add({.kind = kStreamWait, .stream = "t", .handle = "e"});
+      break;
+    case Alphabet::kSorted:
+      make.sorted_groups();
       break;
     case Alphabet::kMini:
       make.all_reduce(0);
@@ -224,12 +256,13 @@ class Enumerator {
 
 bool makes_sense(Alphabet alphabet, Library library) {
   if (alphabet == Alphabet::kTags) return library == Library::kMpi;
+  if (alphabet == Alphabet::kStreams || alphabet == Alphabet::kSorted) return library == Library::kNccl;
   return alphabet != Alphabet::kGroups || library != Library::kMpi;
 }
 
 SmallWorld small_world(Shape shape, Alphabet alphabet, std::size_t max_per_rank, std::size_t max_in_job) {
   static const char* const kAlphabets[] = {"order", "arguments", "messages", "mixed",
-                                           "tags",  "groups",    "mini"};
+                                           "tags",  "groups",    "mini", "streams", "sorted"};
   static const char* const kShapes[] = {"pair", "chain", "nested"};
   SmallWorld world{.max_per_rank = max_per_rank, .max_in_job = max_in_job};
   world.name = std::string(kShapes[static_cast<int>(shape)]) + " " + kAlphabets[static_cast<int>(alphabet)] +

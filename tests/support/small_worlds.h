@@ -30,6 +30,8 @@ enum class Alphabet {
   kTags,       ///< messages with tags, probe
   kGroups,     ///< collectives and messages launched together, several streams
   kMini,       ///< the fewest that show an order cycle: two collectives, send, recv
+  kStreams,    ///< NCCL: two streams, waits of the host, events
+  kSorted,     ///< NCCL: groups of collectives that it sorts, calls of no elements
 };
 
 enum class Shape {

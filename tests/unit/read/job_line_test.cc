@@ -108,13 +108,13 @@ TEST(JobLine, TakesArgumentsUnderTheirNames) {
                                   "all_reduce mp f32[1] async_op=True", "barrier() mp", "all_reduce mp f32[1] redop=PREMUL_SUM(0.25)"});
   EXPECT_EQ(all_warnings(job), "");
   const auto& operations = program_of(job, 0).operations;
-  for (const std::size_t i : {0, 1}) {
+  for (const std::size_t i : {0U, 1U}) {
     EXPECT_EQ(comm_name(job, operations[i]), "mp");
     EXPECT_EQ(job.datatype(operations[i].datatype), "f32");
     EXPECT_EQ(operations[i].count, Count::of(6));
     EXPECT_EQ(job.redop(operations[i].redop), "sum");
   }
-  for (const std::size_t i : {2, 3, 4, 5}) {
+  for (const std::size_t i : {2U, 3U, 4U, 5U}) {
     EXPECT_EQ(operations[i].peer, 1);
     EXPECT_EQ(comm_name(job, operations[i]), "pp");
     EXPECT_EQ(operations[i].count, Count::of(6));
