@@ -60,13 +60,20 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
     return;
   }
   const bool returned = operation.state == OpState::kCompleted;
-  if (returned && call.result != 0 && call.result != kInProgress) {
-    add_refused(operation, call.result);
-    return;
+  const bool refused = returned && call.result != 0 && call.result != kInProgress;
+  if (refused) {
+    operation.flags |= kOpFailed;
+    operation.extra = intake_.shared_extra(fmt::format("NCCL says: {}", result_name(call.result)), {});
   }
   if (view == nullptr || view->index == kNoComm) {
-    operation.extra = intake_.shared_extra({}, extensions.name.empty() ? op_name(operation.kind) : std::string_view(extensions.name));
-    if (op_class(operation.kind) != OpClass::kLocal) operation.kind = OpKind::kOpaque;
+    if (!refused) {
+      operation.extra = intake_.shared_extra({}, extensions.name.empty() ? op_name(operation.kind) : std::string_view(extensions.name));
+      if (op_class(operation.kind) != OpClass::kLocal) operation.kind = OpKind::kOpaque;
+      if (view != nullptr && view->shared_by_threads != kNoComm) {
+        operation.comm = view->shared_by_threads;
+        operation.flags |= kOpThreadUnsafe;
+      }
+    }
     push(operation);
     return;
   }
@@ -102,10 +109,14 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
     if (call.peer >= 0 && has_root(operation.kind)) operation.peer = rank_of(call.peer);
   } else {
     operation.peer = rank_of(call.peer);
-    if (operation.peer == kNoPeer && is_point_to_point(operation.kind)) {
+    if (operation.peer == kNoPeer && is_point_to_point(operation.kind) && !refused) {
       operation.kind = OpKind::kOpaque;
       operation.extra = intake_.shared_extra({}, op_name(static_cast<OpKind>(call.kind)));
     }
+  }
+  if (refused) {
+    push(operation);
+    return;
   }
   if (issue.capture != 0) {
     operation.flags |= kOpCaptured;
@@ -118,14 +129,6 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
   if (issue.launch != 0) open_launches_.try_emplace(issue.launch, index);
 }
 
-/// The call had no effect, whatever it was to do.
-void TraceDeviceCalls::add_refused(Operation operation, std::uint8_t result) {
-  operation.extra =
-      intake_.shared_extra(fmt::format("{} refused by NCCL: {}", op_name(operation.kind), result_name(result)), {});
-  operation.kind = OpKind::kCompute;
-  push(operation);
-}
-
 void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExtensions& extensions, Operation operation) {
   if (call.seq == trace::kNoPosition && is_collective(operation.kind)) operation.comm = kNoComm;  // made by a part of it
   if (call.result == kInProgress || (extensions.has_creation && extensions.creation.blocking == 2)) {
@@ -136,6 +139,10 @@ void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExt
     const trace::CreationRecord& creation = extensions.creation;
     const std::string color = creation.color == trace::kNoColor ? "undefined" : std::to_string(creation.color);
     operation.extra = intake_.builder().extra({.color = color, .key = std::to_string(creation.key)});
+  }
+  // Which member of it the rank says it is: no two may say the same.
+  if (extensions.has_creation && operation.kind == OpKind::kInit && operation.extra == 0) {
+    operation.extra = intake_.builder().extra({.key = std::to_string(extensions.creation.key)});
   }
   if (operation.comm == kNoComm && operation.state == OpState::kEntered) operation.kind = OpKind::kOpaque;
   // Inside a group the library only takes note of it.
@@ -164,7 +171,7 @@ void TraceDeviceCalls::add_group(const trace::CallRecord& call, Operation operat
   if (call.detail == 1) {
     undo_launch(call.aux, "simulated");
   } else if (returned && call.result != 0 && call.result != kInProgress) {
-    undo_launch(call.aux, fmt::format("refused with its group: {}", result_name(call.result)));
+    refuse_launch(call.aux, fmt::format("NCCL says of its group: {}", result_name(call.result)));
   } else if (returned && call.result == 0) {
     for (std::size_t i = first; i < operations().size(); ++i) {
       Operation& made = operations()[i];
@@ -172,6 +179,22 @@ void TraceDeviceCalls::add_group(const trace::CallRecord& call, Operation operat
     }
   }
   open_launches_.erase(call.aux);
+}
+
+void TraceDeviceCalls::refuse_launch(std::uint32_t launch, const std::string& why) {
+  const auto open = open_launches_.find(launch);
+  if (open == open_launches_.end()) return;
+  for (std::size_t i = open->second; i < operations().size(); ++i) {
+    Operation& operation = operations()[i];
+    if (operation.launch != launch || op_class(operation.kind) == OpClass::kMarker) continue;
+    operation.flags |= kOpFailed;
+    operation.extra = intake_.shared_extra(why, {});
+    forget_message(static_cast<std::uint32_t>(i));
+  }
+}
+
+void TraceDeviceCalls::forget_message(std::uint32_t operation) {
+  std::erase_if(result_.messages, [operation](const MessagePosition& message) { return message.operation == operation; });
 }
 
 void TraceDeviceCalls::undo_launch(std::uint32_t launch, std::string_view why) {
@@ -183,8 +206,7 @@ void TraceDeviceCalls::undo_launch(std::uint32_t launch, std::string_view why) {
     Operation marker{.site = operation.site, .line = operation.line, .kind = OpKind::kCompute};
     marker.extra = intake_.shared_extra(fmt::format("{}, {}", op_name(operation.kind), why), {});
     marker.state = operation.state;
-    const auto number = static_cast<std::uint32_t>(i);
-    std::erase_if(result_.messages, [number](const MessagePosition& message) { return message.operation == number; });
+    forget_message(static_cast<std::uint32_t>(i));
     operation = marker;
   }
 }

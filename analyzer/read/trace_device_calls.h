@@ -70,14 +70,16 @@ class TraceDeviceCalls {
   void add_wait(const trace::CallRecord& call, const trace::IssueRecord& issue, Operation operation);
   void add_graph_launch(const trace::IssueRecord& issue, Operation operation);
   void add_creation(const trace::CallRecord& call, const CallExtensions& extensions, Operation operation);
-  void add_refused(Operation operation, std::uint8_t result);
   std::uint32_t push(const Operation& operation);
   void issue_to(std::uint64_t stream, std::uint32_t operation);
   Stream& stream(std::uint64_t handle);
   StringIndex event_name(std::uint64_t handle);
   StringIndex graph_name(std::uint64_t capture);
   void complete(std::uint64_t stream, std::size_t upto);
+  /// Its operations had no effect: the library refused them; or they were never issued, and stand there as markers.
+  void refuse_launch(std::uint32_t launch, const std::string& why);
   void undo_launch(std::uint32_t launch, std::string_view why);
+  void forget_message(std::uint32_t operation);
   Operations& operations() { return result_.program.operations; }
 
   const TraceNames& names_;

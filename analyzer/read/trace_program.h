@@ -19,6 +19,7 @@ struct TraceCommView {
   std::span<const std::int32_t> members{}; ///< job ranks by communicator rank; empty = not known
   bool compare_arguments = true;           ///< false: of its calls only kind and root are compared
   bool nccl = false;
+  CommIndex shared_by_threads = kNoComm;   ///< two threads used it at once: its calls have no order
   bool elsewhere = false;                  ///< of another rank of the same process
 };
 

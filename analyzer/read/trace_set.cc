@@ -161,6 +161,7 @@ class TraceSet {
 
   void join_communicators() {
     find_nccl_members();
+    warn_of_unseen_nccl();
     for (const TraceInput& input : inputs_) {
       for (std::size_t id = 0; id < input.tables.comms.size(); ++id) {
         const TraceComm& comm = input.tables.comms[id];
@@ -173,6 +174,17 @@ class TraceSet {
     return comm < input.part.elsewhere.size() && input.part.elsewhere[comm];
   }
   static bool is_nccl(const TraceComm& comm) { return comm.record.library == trace::Library::kNccl; }
+
+  /// Ranks with GPUs none of whose calls came by: nothing can be said about what they did.
+  void warn_of_unseen_nccl() {
+    if (has_nccl_) return;
+    const auto unseen = std::ranges::count_if(inputs_, [](const TraceInput& input) { return input.tables.uses_device; });
+    if (unseen == 0) return;
+    builder().warn(fmt::format("the recorder was loaded in {} processes that took a GPU, and saw no call of NCCL: it is linked statically, or "
+                               "opened by name (lockstep doctor -- CMD tells), or nothing communicated", unseen));
+    builder().set_incomplete();
+    unseen_nccl_ = true;
+  }
 
   /// NCCL tells a member its own rank only: the lists are put together from all files.
   void find_nccl_members() {
@@ -258,6 +270,7 @@ class TraceSet {
       }
       if (comm.known() && comm.record.identity != 0) {
         const JobComm& joined = comms_.at(comm.record.identity);
+        if (is_nccl(comm) && (comm.flags & trace::kCommConcurrent) != 0) view.shared_by_threads = joined.index;
         if (joined.comparable) view = {joined.index, joined.members, joined.compare_arguments};
       }
       view.nccl = comm.known() && is_nccl(comm);
@@ -321,7 +334,8 @@ class TraceSet {
     if (tables.header.local_rank >= 0) program.place.local_rank = tables.header.local_rank;
     if (input.part.device >= 0) program.place.device = std::to_string(input.part.device);
     program.tail_missing = program.tail_missing || tables.cut || tables.has_state(trace::kStateStopped) ||
-                           tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom);
+                           tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom) ||
+                           (unseen_nccl_ && tables.uses_device);
     const bool ended = program.end.kind != EndKind::kUnknown && program.end.kind != EndKind::kRunning;
     if (!ended && !program.tail_missing) mark_held(program);
     warn_about(tables, read);
@@ -364,6 +378,7 @@ class TraceSet {
   std::map<std::uint64_t, std::vector<std::int32_t>> nccl_members_;  // by identity
   std::map<OpKind, int> unnamed_;
   bool has_nccl_ = false;
+  bool unseen_nccl_ = false;  ///< calls of NCCL may have been made that no file holds
   std::int32_t job_ranks_ = 0;
   NameTable datatypes_;
   NameTable redops_;

@@ -183,8 +183,8 @@ class TableReader {
       tables_.implicit_launch_order = !text.empty() && text != "0";
       return;
     }
-    if (kind == SideKind::kNote && record.subject == trace::kNoteUnseenLibrary) {
-      if (tables_.unseen_libraries.size() < kMostNotes) tables_.unseen_libraries.push_back(std::move(text));
+    if (kind == SideKind::kNote && record.subject == trace::kNoteDevice) {
+      tables_.uses_device = true;
       return;
     }
     if (kind == SideKind::kLibrary && record.subject == static_cast<std::uint32_t>(trace::Library::kNccl)) {

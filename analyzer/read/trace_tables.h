@@ -65,7 +65,7 @@ struct TraceTables {
   std::vector<std::string> notes{};
   int nccl_version = 0;                 ///< as NCCL codes it: 22809 = 2.28.9; 0 = not known
   bool implicit_launch_order = false;   ///< NCCL_LAUNCH_ORDER_IMPLICIT is set and not 0
-  std::vector<std::string> unseen_libraries{};  ///< loaded, can communicate, and no call of theirs came by
+  bool uses_device = false;             ///< took a GPU
   bool is_copy = false;       ///< its process may be alive by now without writing it
   bool cut = false;           ///< shorter than it was made
   bool side_damaged = false;  ///< the side area could not be walked to its end

@@ -43,6 +43,17 @@ std::uint32_t capture_in(const void* handle) noexcept {
   return 0;
 }
 
+constinit std::atomic<bool> g_device_noted{false};
+
+// A rank of a job takes a GPU: it has a trace from here on, so that one that never communicates, or whose NCCL is linked statically, is
+// not taken for one that was never started.
+void note_device() noexcept {
+  g_device_noted.store(true, std::memory_order_relaxed);
+  if (g_recorder.phase == nullptr || g_recorder.config.rank < 0 || g_recorder.config.ranks < 2) return;
+  if (g_recorder.phase->load(std::memory_order_acquire) == kPhaseNew) start_recorder();
+  if (recorder_is_on()) write_text(trace::SideKind::kNote, trace::kNoteDevice, "cudaSetDevice");
+}
+
 bool communicates(std::uint32_t capture) noexcept {
   if (capture == 0) return false;
   if (capture >= kCaptures) return true;
@@ -112,6 +123,7 @@ void Waiting::finish_more(int result) noexcept {
   switch (after_) {
     case After::kDevice:
       t_device = device_;
+      if (!g_device_noted.load(std::memory_order_relaxed)) note_device();
       break;
     case After::kAllIdle:
       for (Stream& stream : g_streams) stream.busy.store(0, std::memory_order_relaxed);

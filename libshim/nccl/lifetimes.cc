@@ -24,6 +24,38 @@ namespace {
 constinit std::atomic<std::uint32_t> g_launches{0};
 constinit std::atomic<std::uint64_t> g_made{0};
 constinit std::atomic<std::uint32_t> g_init_alls{0};
+constexpr int kMostDevices = 256;
+
+// Of all threads: few groups make communicators at one time.
+constexpr std::uint32_t kMostPending = 1024;
+constinit Pending g_pending[kMostPending] = {};
+constinit SpinLock g_pending_lock;
+
+void push_pending(const Pending& pending) noexcept {
+  const SpinGuard guard(g_pending_lock);
+  for (Pending& place : g_pending) {
+    if (place.thread != nullptr) continue;
+    place = pending;
+    place.thread = &t_nccl;
+    ++t_nccl.pending;
+    return;
+  }
+}
+
+/// The first that is left of this thread; false if there is none. In the order in which they were made, unless threads mixed.
+bool pop_pending(Pending& pending) noexcept {
+  if (t_nccl.pending == 0) return false;
+  const SpinGuard guard(g_pending_lock);
+  for (Pending& place : g_pending) {
+    if (place.thread != &t_nccl) continue;
+    pending = place;
+    place.thread = nullptr;
+    --t_nccl.pending;
+    return true;
+  }
+  t_nccl.pending = 0;
+  return false;
+}
 
 /// Stands for a handle until there is one: no address has this bit.
 std::uint64_t next_made_as() noexcept {
@@ -144,10 +176,12 @@ void Recording::begin() noexcept {
   if (t_nccl.epoch != g_recorder.epoch) {
     t_nccl.epoch = g_recorder.epoch;
     t_nccl.depth = 0;
-    t_nccl.pending_used = 0;
+    t_nccl.pending = 0;
   }
   if (g_named_epoch == g_recorder.epoch) return;
   if (g_recorder.epoch > 1) {
+    g_pending_lock.unlock();
+    for (Pending& place : g_pending) place.thread = nullptr;
     reset_pairs();
     cuda::reset_streams();
   }
@@ -181,7 +215,8 @@ Pending Recording::pending(ncclComm_t* place, OpKind kind, std::uint64_t made_as
                  .device = cuda::t_device,
                  .kind = kind,
                  .commit = record != nullptr ? record->commit : 0,
-                 .record = record};
+                 .record = record,
+                 .thread = nullptr};
 }
 
 // ---- groups
@@ -207,8 +242,7 @@ void Recording::group_simulate_end() noexcept {
 void Recording::finish_group(ncclResult_t result) noexcept {
   NcclThread& thread = t_nccl;
   if (thread.depth == 0 || --thread.depth != 0) return;
-  for (std::uint32_t i = 0; i < thread.pending_used; ++i) settle(thread.pending[i], result);
-  thread.pending_used = 0;
+  for (Pending made; pop_pending(made);) settle(made, result);
 }
 
 // ---- communicators
@@ -240,12 +274,11 @@ void Recording::init(ncclComm_t* comm, int nranks, const ncclUniqueId* ids, int 
 // No id that other processes could have: they are all here, one a device.
 void Recording::init_all(ncclComm_t* comms, int devices, const int* list) noexcept {
   after_ = After::kInitAll;
-  first_pending_ = t_nccl.pending_used;
   const std::uint32_t number = g_init_alls.fetch_add(1, std::memory_order_relaxed);
   const trace::FileHeader& header = *g_recorder.map.header;
   const std::uint64_t identity =
       trace::mix(trace::mix(header.start_unix_ns ^ static_cast<std::uint64_t>(header.pid), header.start_ticks), number + 1U);
-  for (int i = 0; i < devices && t_nccl.pending_used < NcclThread::kMostPending; ++i) {
+  for (int i = 0; i < devices && i < kMostDevices; ++i) {
     NewComm made;
     made.handle = next_made_as();
     made.library = trace::Library::kNccl;
@@ -262,7 +295,7 @@ void Recording::init_all(ncclComm_t* comms, int devices, const int* list) noexce
     arguments.key = i;
     arguments.group_hash = identity;
     enter_creation(OpKind::kInit, arguments);
-    t_nccl.pending[t_nccl.pending_used++] = pending(comms + i, OpKind::kInit, made.handle, identity);
+    push_pending(pending(comms + i, OpKind::kInit, made.handle, identity));
   }
 }
 
@@ -343,7 +376,7 @@ void Recording::finalize(ncclComm_t comm) noexcept {
 }
 
 void Recording::ends(OpKind kind, ncclComm_t comm) noexcept {
-  call_.comm = find_comm(to_word(comm));
+  if (comm != nullptr) call_.comm = find_comm(to_word(comm));
   enter_local(kind);
   if (call_.comm != nullptr) remove_comm(to_word(comm));
 }
@@ -413,21 +446,19 @@ void Recording::finish_slowly(ncclResult_t result) noexcept {
       scope_.forget_collective();
       if (thread.depth == 0) {
         settle(made_, result, name_);
-      } else if (thread.pending_used < NcclThread::kMostPending && (result == ncclSuccess || result == ncclInProgress)) {
-        thread.pending[thread.pending_used++] = made_;
+      } else if (result == ncclSuccess || result == ncclInProgress) {
+        push_pending(made_);
       }
       break;
     case After::kInitAll:
       scope_.forget_collective();
-      for (std::uint32_t i = first_pending_; i < thread.pending_used; ++i) {
-        const Pending& pending = thread.pending[i];
-        settle(pending, result);
-        trace::CallRecord* record = pending.record;
-        if (record == nullptr || record == scope_.record() || record->commit != pending.commit) continue;
+      for (Pending made; pop_pending(made);) {
+        settle(made, result);
+        trace::CallRecord* record = made.record;
+        if (record == nullptr || record == scope_.record() || record->commit != made.commit) continue;
         record->result = static_cast<std::uint8_t>(result);
         std::atomic_ref(record->return_ticks).store(ticks(), std::memory_order_release);
       }
-      thread.pending_used = first_pending_;
       break;
     case After::kRedop:
       if (result == ncclSuccess && redop_ != nullptr) learn_premul_sum(*redop_, comm_, redop_type_, residence_);

@@ -23,16 +23,15 @@ struct Pending {
   OpKind kind;
   std::uint32_t commit;       ///< of `record`
   trace::CallRecord* record;  ///< gets the id of the communicator; null = there is none
+  const void* thread;         ///< whose group it belongs to: its NcclThread; null = place is free
 };
 
-/// What NCCL keeps per thread: the group that is open. Trivial and initial-exec, as ThreadState is.
+/// What NCCL keeps per thread: the group that is open. Trivial, initial-exec and small, as ThreadState is.
 struct NcclThread {
-  static constexpr std::uint32_t kMostPending = 64;
   std::uint32_t depth;
   std::uint32_t launch;
-  std::uint32_t epoch;  ///< of Recorder
-  std::uint32_t pending_used;
-  Pending pending[kMostPending];
+  std::uint32_t epoch;    ///< of Recorder
+  std::uint32_t pending;  ///< communicators that its group makes
 };
 extern constinit thread_local NcclThread t_nccl __attribute__((tls_model("initial-exec")));
 
@@ -126,8 +125,9 @@ class Recording {
   static std::uint64_t to_word(ncclComm_t comm) noexcept { return reinterpret_cast<std::uint64_t>(comm); }
   void begin() noexcept;
   void use(ncclComm_t comm) noexcept {
+    if (__builtin_expect(comm == nullptr, 0)) return;  // the library refuses it
     call_.comm = find_comm(to_word(comm));
-    if (__builtin_expect(call_.comm == nullptr && comm != nullptr, 0)) call_.comm = adopt(comm);
+    if (__builtin_expect(call_.comm == nullptr, 0)) call_.comm = adopt(comm);
     if (__builtin_expect(call_.comm != nullptr && call_.comm->nranks == 0, 0)) learn_members(*call_.comm, comm);
   }
   void takes(std::size_t count, ncclDataType_t type) noexcept {
@@ -166,7 +166,6 @@ class Recording {
   // Set by the members that set after_, and read where it says so.
   Pending made_;
   const char* name_;
-  std::uint32_t first_pending_;
   std::uint64_t comm_;
   const ncclRedOp_t* redop_;
   ncclDataType_t redop_type_;

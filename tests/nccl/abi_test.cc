@@ -49,5 +49,27 @@ TEST(NcclAbi, RefusedCallsAreRecordedWithTheirResults) {
 TEST(NcclAbi, NeedsALibrary) { GTEST_SKIP() << "no libnccl.so.2 is installed"; }
 #endif
 
+#ifdef CUDA_HOST
+TEST(CudaAbi, RuntimeAnswersTheSame) {
+  const TemporaryDirectory traces;
+  const HostRun plain = run_host({CUDA_HOST});
+  const HostRun recorded = run_host({CUDA_HOST}, {.env = recorded_into(traces.path())});
+  ASSERT_EQ(plain.status, 0) << plain.out << plain.err;
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_EQ(recorded.out, plain.out);
+  EXPECT_EQ(recorded.err, plain.err);
+  EXPECT_TRUE(find_traces(traces.path()).empty());  // nothing communicated
+}
+#else
+TEST(CudaAbi, NeedsALibrary) { GTEST_SKIP() << "no libcudart is installed"; }
+#endif
+
+TEST(NcclCost, NothingOnThePathAllocates) {
+  const TemporaryDirectory traces;
+  const HostRun run = run_host({NCCL_ALLOC_HOST}, {.env = recorded_into(traces.path())});
+  EXPECT_EQ(run.out, "allocations 0\n") << run.err;
+  EXPECT_EQ(find_traces(traces.path()).size(), 1U);
+}
+
 }  // namespace
 }  // namespace lockstep::shim_test

@@ -149,6 +149,32 @@ TEST(NcclRecording, ProcessOfSeveralDevicesIsSeveralRanks) {
   EXPECT_NE(check.out.find("3 ranks"), std::string::npos) << check.out;
 }
 
+TEST(NcclRecording, CommunicatorsMadeInAGroupAreKnownByTheirHandles) {
+  const Recorded recorded("grouped_init", 3);
+  ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;
+  ASSERT_EQ(recorded.traces.size(), 1U);
+  const auto reduces = calls_of(recorded.traces[0], OpKind::kAllReduce);
+  ASSERT_EQ(reduces.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(reduces[i]->record.comm, i + 1);
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 0) << check.out;
+  EXPECT_NE(check.out.find("3 ranks"), std::string::npos) << check.out;
+}
+
+TEST(NcclRecording, CommunicatorsThatDoNotBlockAreKnownWhenTheyAreUsed) {
+  const Recorded recorded("non_blocking", 2);
+  ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;
+  ASSERT_EQ(recorded.traces.size(), 2U);
+  const ReadTrace& trace = recorded.traces[1];
+  EXPECT_EQ(trace.comms.at(1).name, "patient");
+  EXPECT_EQ(trace.comms.at(2).record.rank, 1);
+  EXPECT_EQ(trace.comms.at(2).record.nranks, 2);
+  const auto init = calls_of(trace, OpKind::kInit);
+  ASSERT_EQ(init.size(), 1U);
+  EXPECT_EQ(init[0]->creation.blocking, 2);
+  EXPECT_EQ(recorded.check().status, 0) << recorded.check().out;
+}
+
 TEST(NcclRecording, SkippedCallIsFoundAfterTheRanksWereKilled) {
   const Recorded recorded("skipped", 4);
   EXPECT_EQ(recorded.run.status, 3) << recorded.run.err;
@@ -161,7 +187,9 @@ TEST(NcclRecording, SkippedCallIsFoundAfterTheRanksWereKilled) {
 TEST(NcclRecording, RankThatNeverMakesTheCommunicatorIsNamed) {
   const Recorded recorded("absent", 3);
   EXPECT_EQ(recorded.run.status, 3) << recorded.run.err;
-  ASSERT_EQ(recorded.traces.size(), 2U);
+  // The absent one took its GPU, so it has a trace: without a call.
+  ASSERT_EQ(recorded.traces.size(), 3U);
+  EXPECT_TRUE(recorded.traces[2].calls.empty());
   const auto init = calls_of(recorded.traces[0], OpKind::kInit);
   ASSERT_EQ(init.size(), 1U);
   EXPECT_FALSE(init[0]->returned());
@@ -170,6 +198,37 @@ TEST(NcclRecording, RankThatNeverMakesTheCommunicatorIsNamed) {
   EXPECT_NE(check.status, 0);
   EXPECT_NE(check.out.find("rank 2"), std::string::npos) << check.out;
 }
+
+TEST(NcclRecording, GpuProcessesWithoutACallOfNcclAreReported) {
+  const Recorded recorded("silent", 2);
+  ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 5) << check.out;
+  EXPECT_NE(check.out.find("2 processes that took a GPU, and saw no call of NCCL"), std::string::npos) << check.out;
+}
+
+// vLLM's way: ctypes.CDLL("libnccl.so.2"), by name or by path.
+class Opened : public testing::TestWithParam<std::string> {};
+TEST_P(Opened, CallsThroughCtypesAreRecordedUnderTheAuditor) {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> program = {PYTHON, CTYPES_USER, GetParam()};
+  const HostRun plain = run_host(program, {.env = {{"LD_LIBRARY_PATH", STANDIN_DIR}}});
+  ASSERT_EQ(plain.status, 0) << plain.err;
+  std::vector<std::string> command = {LOCKSTEP_COMMAND, "run", "--dir", directory.path(), "--"};
+  command.insert(command.end(), program.begin(), program.end());
+  const HostRun run = run_host(command, {.env = {{"LD_LIBRARY_PATH", STANDIN_DIR}}});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out, plain.out);
+  EXPECT_EQ(run.err, plain.err);
+  const std::vector<std::string> files = find_traces(directory.path());
+  ASSERT_EQ(files.size(), 1U);
+  const ReadTrace trace = read_trace(files[0]);
+  EXPECT_EQ(count(trace, OpKind::kInit), 1U);
+  EXPECT_EQ(count(trace, OpKind::kAllReduce), 3U);
+  const HostRun doctor = run_host({LOCKSTEP_COMMAND, "doctor", "--", PYTHON, CTYPES_USER});
+  EXPECT_NE(doctor.out.find("opens it by name"), std::string::npos) << doctor.out;
+}
+INSTANTIATE_TEST_SUITE_P(ByNameAndPath, Opened, testing::Values("libnccl.so.2", STANDIN_DIR "/libnccl.so.2"));
 
 }  // namespace
 }  // namespace lockstep::shim_test

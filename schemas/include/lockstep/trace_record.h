@@ -310,7 +310,7 @@ static_assert(sizeof(TextRecord) == 24);
 /// TextRecord::subject of a kNote that says something else than that the recorder could not do something.
 enum NoteSubject : std::uint32_t {
   kNoteImplicitLaunchOrder = 1,  ///< NCCL_LAUNCH_ORDER_IMPLICIT, the value as text
-  kNoteUnseenLibrary = 2,        ///< a library that communicates is loaded, and none of its calls came by: its path
+  kNoteDevice = 2,               ///< the process took a GPU, by the call named: calls of NCCL are to be expected
 };
 
 /// kPythonSite: `frames` frames, innermost first; each is a u32 line, then file and function, both ended by a zero byte.

@@ -186,10 +186,8 @@ void graph() {
   rank.end();
 }
 
-// One process, a device a rank.
-void init_all() {
-  std::vector<ncclComm_t> comms(static_cast<size_t>(g_ranks));
-  NCCL(ncclCommInitAll(comms.data(), g_ranks, nullptr));
+// One process, a device and a stream of it a rank.
+void reduce_on_all(const std::vector<ncclComm_t>& comms) {
   std::vector<cudaStream_t> streams(comms.size());
   void* buffer = nullptr;
   CUDA(cudaMalloc(&buffer, 1 << 16));
@@ -200,8 +198,66 @@ void init_all() {
   NCCL(ncclGroupStart());
   for (size_t i = 0; i < comms.size(); ++i) NCCL(ncclAllReduce(buffer, buffer, 30, ncclFloat32, ncclSum, comms[i], streams[i]));
   NCCL(ncclGroupEnd());
-  for (size_t i = 0; i < comms.size(); ++i) CUDA(cudaStreamSynchronize(streams[i]));
+  for (const cudaStream_t stream : streams) CUDA(cudaStreamSynchronize(stream));
   for (const ncclComm_t comm : comms) NCCL(ncclCommDestroy(comm));
+}
+
+void init_all() {
+  std::vector<ncclComm_t> comms(static_cast<size_t>(g_ranks));
+  NCCL(ncclCommInitAll(comms.data(), g_ranks, nullptr));
+  reduce_on_all(comms);
+}
+
+// The same, made one by one in a group: handles are known at its end only.
+void grouped_init() {
+  std::vector<ncclComm_t> comms(static_cast<size_t>(g_ranks));
+  const ncclUniqueId id = shared_id("world");
+  NCCL(ncclGroupStart());
+  for (size_t i = 0; i < comms.size(); ++i) {
+    CUDA(cudaSetDevice(static_cast<int>(i)));
+    NCCL(ncclCommInitRank(&comms[i], g_ranks, id, static_cast<int>(i)));
+  }
+  NCCL(ncclGroupEnd());
+  reduce_on_all(comms);
+}
+
+void wait_until_made(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  for (int tries = 0; tries < 2000 && state == ncclInProgress; ++tries) {
+    NCCL(ncclCommGetAsyncError(comm, &state));
+    usleep(1000);
+  }
+  must(state == ncclSuccess, "made", static_cast<int>(state));
+}
+
+void non_blocking() {
+  ncclConfig_t config{};
+  config.size = offsetof(ncclConfig_t, graphUsageMode);
+  config.magic = kConfigMagic;
+  config.version = 22809;
+  for (int* field : {&config.cgaClusterSize, &config.minCTAs, &config.maxCTAs, &config.splitShare, &config.trafficClass,
+                     &config.collnetEnable, &config.CTAPolicy, &config.shrinkShare, &config.nvlsCTAs, &config.nChannelsPerNetPeer,
+                     &config.nvlinkCentricSched}) {
+    *field = kUndefinedInt;
+  }
+  config.commName = "patient";
+  ncclComm_t comm = nullptr;
+  ncclComm_t part = nullptr;
+  const ncclResult_t made = ncclCommInitRankConfig(&comm, g_ranks, shared_id("world"), g_rank, &config);
+  must(made == ncclSuccess || made == ncclInProgress, "init", static_cast<int>(made));
+  wait_until_made(comm);
+  const ncclResult_t split = ncclCommSplit(comm, 0, g_rank, &part, nullptr);
+  must(split == ncclSuccess || split == ncclInProgress, "split", static_cast<int>(split));
+  wait_until_made(comm);
+  wait_until_made(part);
+  void* buffer = nullptr;
+  CUDA(cudaMalloc(&buffer, 1 << 16));
+  const ncclResult_t issued = ncclAllReduce(buffer, buffer, 50, ncclFloat32, ncclSum, part, nullptr);
+  must(issued == ncclSuccess || issued == ncclInProgress, "all_reduce", static_cast<int>(issued));
+  wait_until_made(part);
+  CUDA(cudaStreamSynchronize(nullptr));
+  ncclCommDestroy(part);
+  ncclCommDestroy(comm);
 }
 
 void skipped() {
@@ -214,11 +270,15 @@ void skipped() {
 }
 
 void absent() {
+  CUDA(cudaSetDevice(0));
   if (g_rank == g_ranks - 1) pause();
   Rank rank;
   rank.all_reduce();
   rank.end();
 }
+
+// As a program whose NCCL the recorder does not see.
+void silent() { CUDA(cudaSetDevice(0)); }
 
 int run_scenario(std::string_view scenario) {
   if (scenario == "collectives") collectives();
@@ -229,6 +289,9 @@ int run_scenario(std::string_view scenario) {
   else if (scenario == "init_all") init_all();
   else if (scenario == "skipped") skipped();
   else if (scenario == "absent") absent();
+  else if (scenario == "silent") silent();
+  else if (scenario == "grouped_init") grouped_init();
+  else if (scenario == "non_blocking") non_blocking();
   else return 1;
   return 0;
 }
@@ -277,7 +340,8 @@ int main(int argc, char** argv) {
   g_ranks = std::atoi(argv[2]);
   g_directory = argv[3];
   const char* rank = std::getenv("RANK");
-  if (rank == nullptr && std::string_view(argv[1]) != "init_all") return launch(argv);
+  const std::string_view scenario = argv[1];
+  if (rank == nullptr && scenario != "init_all" && scenario != "grouped_init") return launch(argv);
   g_rank = rank != nullptr ? std::atoi(rank) : 0;
   return run_scenario(argv[1]);
 }
