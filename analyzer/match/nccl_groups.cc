@@ -56,7 +56,7 @@ class Member {
  private:
   const Operation& call(std::size_t i) const { return operations_[calls_[i]]; }
   const Job& job_;
-  const std::vector<Operation>& operations_;
+  const OperationTable& operations_;
   const std::vector<std::uint32_t>& calls_;
 };
 
