@@ -86,6 +86,10 @@ class Diagnosis {
         names.emplace_back(blocking_model_name(model));
       }
     }
+    // Without messages NCCL has nothing to buffer.
+    if (job_.library() == Library::kNccl && std::ranges::find(models_, BlockingModel::kEager) == models_.end()) {
+      names.insert(names.begin() + 1, "eager");
+    }
     // Models that are not told apart for this job block alike.
     if (models_.size() == 1) names = {"lazy", "eager", "blocking"};
     return names;
