@@ -8,7 +8,13 @@ install(TARGETS lockstep_format lockstep_analyzer EXPORT lockstep_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET lockstep_shim)
   # Not among the libraries that programs link: it is there to be preloaded. The command looks for it here.
-  install(TARGETS lockstep_shim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)
+  install(TARGETS lockstep_shim lockstep_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)
+endif()
+
+if(TARGET lockstep_standin_nccl)
+  # `lockstep rehearse` puts this folder before the real libraries: nothing else lies in it.
+  install(TARGETS lockstep_standin_nccl lockstep_standin_cudart_12 lockstep_standin_cudart_13
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep/standin)
 endif()
 
 install(DIRECTORY schemas/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -77,6 +77,8 @@ class CallScope {
   void keep_poll(std::uint64_t key) noexcept;
   /// After a successful one: what comes next is another situation.
   void drop_polls() noexcept { t_thread.polls = 0; }
+  /// Afterwards `reserve` and `enter` make one more record, of the same call: it stands for several ranks of this process.
+  void again() noexcept;
   /// The communicator ends with this call: nothing of it is touched at return.
   void forget_collective() noexcept;
 
@@ -179,6 +181,12 @@ inline void CallScope::leave() noexcept {
 inline void CallScope::forget_collective() noexcept {
   leave_collective();
   collective_ = nullptr;
+}
+
+inline void CallScope::again() noexcept {
+  forget_collective();
+  record_ = nullptr;
+  reserved_ = false;
 }
 
 inline void CallScope::leave_collective() noexcept {

@@ -182,7 +182,8 @@ std::uint32_t add_comm(const NewComm& made) noexcept {
         made.same_members->flags & (trace::kCommInter | trace::kCommForeignMembers | trace::kCommMembersCut);
   }
   const std::uint32_t creation = hash != 0 ? next_creation(hash) : 0;
-  const std::uint64_t identity = hash != 0 ? trace::mix(hash, std::uint64_t{creation} + 1) : 0;
+  const std::uint64_t identity =
+      hash != 0 ? trace::mix(hash, std::uint64_t{creation} + 1) : made.identity;
   const std::uint32_t id = g_next_id++;
   trace::CommRecord* record = write_record(made, id, identity, creation, flags);
 
@@ -202,11 +203,59 @@ std::uint32_t add_comm(const NewComm& made) noexcept {
   comm->rank = made.rank;
   comm->nranks = made.nranks;
   comm->flags = flags;
+  comm->device = made.device;
+  comm->identity = identity;
+  for (std::uint32_t& children : comm->children) children = 0;
   if (comm->entry != nullptr && (flags & trace::kCommAdopted) != 0) {
     std::atomic_ref(comm->entry->flags).fetch_or(trace::kCommLateStart);
   }
   comm->handle.store(made.handle, std::memory_order_release);
   return comm->id;
+}
+
+Comm* bind_comm(std::uint64_t made_as, std::uint64_t handle) noexcept {
+  const SpinGuard guard(g_lock);
+  Comm* from = find_comm(made_as);
+  Comm* to = free_slot(handle);
+  if (from == nullptr || to == nullptr || from == to) return nullptr;
+  if (to->handle.load(std::memory_order_relaxed) == handle) release(*to);
+  to->id = from->id;
+  to->inside.store(0, std::memory_order_relaxed);
+  to->calls = from->calls;
+  to->fingerprint = from->fingerprint;
+  to->entry = from->entry;
+  to->members_hash = from->members_hash;
+  to->record = from->record;
+  to->rank = from->rank;
+  to->nranks = from->nranks;
+  to->flags = from->flags;
+  to->device = from->device;
+  to->identity = from->identity;
+  for (int i = 0; i < 3; ++i) to->children[i] = 0;
+  from->entry = nullptr;
+  from->handle.store(kGone, std::memory_order_release);
+  to->handle.store(handle, std::memory_order_release);
+  return to;
+}
+
+void describe_again(Comm& comm, std::int32_t rank, std::int32_t nranks, std::int32_t device) noexcept {
+  const SpinGuard guard(g_lock);
+  comm.rank = rank;
+  comm.nranks = nranks;
+  comm.device = device;
+  const trace::CommRecord* old = comm.record;
+  if (old == nullptr) return;
+  auto* record =
+      static_cast<trace::CommRecord*>(reserve_side(trace::SideKind::kCommunicator, old->header.bytes));
+  if (record == nullptr) return;
+  constexpr std::size_t kHead = sizeof(trace::SideHeader);
+  std::memcpy(reinterpret_cast<std::byte*>(record) + kHead, reinterpret_cast<const std::byte*>(old) + kHead,
+              old->header.bytes - kHead);
+  record->rank = rank;
+  record->nranks = nranks;
+  record->device = device;
+  commit_side(record);
+  comm.record = record;
 }
 
 void remove_comm(std::uint64_t handle) noexcept {

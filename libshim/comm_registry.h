@@ -22,6 +22,9 @@ struct Comm {
   std::int32_t rank = 0;
   std::int32_t nranks = 0;
   std::uint8_t flags = 0;  ///< trace::CommFlags
+  std::int32_t device = -1;
+  std::uint64_t identity = 0;       ///< as in the trace
+  std::uint32_t children[3] = {};   ///< NCCL: splits, shrinks and grows of it so far
 };
 
 /// A new communicator as a backend describes it.
@@ -40,6 +43,7 @@ struct NewComm {
   const std::int32_t* remote = nullptr;
   std::int32_t remote_ranks = 0;
   const Comm* same_members = nullptr;
+  std::uint64_t identity = 0;  ///< where something other than the members says which it is; else 0
 };
 
 inline constexpr std::uint64_t kGone = ~std::uint64_t{0};
@@ -60,6 +64,10 @@ inline Comm* find_comm(std::uint64_t handle) noexcept {
 
 /// Registers and writes the side record; the id, 0 if there was no room. Makes no system call. Cold.
 std::uint32_t add_comm(const NewComm& made) noexcept;
+/// The library's handle of one that was registered under another, before there was any. Null if that is unknown. Cold.
+Comm* bind_comm(std::uint64_t made_as, std::uint64_t handle) noexcept;
+/// Writes the side record anew, with what the library has told since. Cold.
+void describe_again(Comm& comm, std::int32_t rank, std::int32_t nranks, std::int32_t device) noexcept;
 /// Before the library frees it: its handle may come back at once. Cold.
 void remove_comm(std::uint64_t handle) noexcept;
 /// All gone, ids start anew: for a new file after a fork.

@@ -126,6 +126,9 @@ void read_config(Config& config) noexcept {
   const char* wanted = variable("LOCKSTEP");
   if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return;
 
+  const char* waits = variable("LOCKSTEP_HOST_WAITS");
+  config.host_waits = waits == nullptr || std::strcmp(waits, "0") != 0;
+
   const char* directory = variable("LOCKSTEP_DIR");
   copy(config.directory, directory != nullptr ? directory : "lockstep-trace");
 

@@ -39,22 +39,40 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : buffer_(std::move(other.buffer_)),
       mapping_(std::exchange(other.mapping_, nullptr)),
       size_(std::exchange(other.size_, 0)),
-      mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
+      mapped_bytes_(std::exchange(other.mapped_bytes_, 0)),
+      guard_(std::move(other.guard_)),
+      path_(std::move(other.path_)),
+      device_(other.device_),
+      inode_(other.inode_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(buffer_, other.buffer_);
   std::swap(mapping_, other.mapping_);
   std::swap(size_, other.size_);
   std::swap(mapped_bytes_, other.mapped_bytes_);
+  std::swap(guard_, other.guard_);
+  std::swap(path_, other.path_);
+  std::swap(device_, other.device_);
+  std::swap(inode_, other.inode_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  guard_ = {};
   if (mapping_ != nullptr) ::munmap(const_cast<char*>(mapping_), mapped_bytes_);
 }
 
 std::string_view MappedFile::contents() const {
   return {mapping_ != nullptr ? mapping_ : buffer_.data(), size_};
+}
+
+bool MappedFile::was_shortened() const {
+  if (mapping_ == nullptr) return false;
+  if (guard_.was_hit()) return true;
+  // The rest of a page behind the end of a file reads as zeros without a fault.
+  struct stat now {};
+  return ::stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_ &&
+         static_cast<std::size_t>(now.st_size) < size_;
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path, std::size_t most_read) {
@@ -69,7 +87,13 @@ Result<MappedFile> MappedFile::open(const std::string& path, std::size_t most_re
   const auto size = S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0;
   // Standard input may be a file with an offset: the rest of it is the input, and only reading gives that.
   if (path == "-" || size <= most_read || size == 0) return read(path, descriptor.get(), size);
-  return map(path, descriptor.get(), size);
+  Result<MappedFile> file = map(path, descriptor.get(), size);
+  if (file) {
+    file->path_ = path;
+    file->device_ = status.st_dev;
+    file->inode_ = status.st_ino;
+  }
+  return file;
 }
 
 Result<MappedFile> MappedFile::map(const std::string& path, int descriptor, std::size_t size) {
@@ -87,6 +111,7 @@ Result<MappedFile> MappedFile::map(const std::string& path, int descriptor, std:
   }
   ::madvise(base, size, MADV_SEQUENTIAL);
   file.size_ = size;
+  file.guard_ = MappingGuard(base, size);
   return file;
 }
 

@@ -45,7 +45,7 @@ std::string run_text(const Run& run) {
 std::vector<std::int32_t> sorted_set(std::span<const std::int32_t> ranks) {
   std::vector<std::int32_t> sorted(ranks.begin(), ranks.end());
   std::ranges::sort(sorted);
-  sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   return sorted;
 }
 

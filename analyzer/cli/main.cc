@@ -17,8 +17,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kSubcommands = {&kRunSubcommand,  &kDoctorSubcommand, &kCheckSubcommand,
-                                     &kShowSubcommand, &kPackSubcommand,   &kExplainSubcommand};
+constexpr std::array kSubcommands = {&kRunSubcommand,  &kRehearseSubcommand, &kDoctorSubcommand, &kCheckSubcommand,
+                                     &kShowSubcommand, &kPackSubcommand,     &kExplainSubcommand};
 
 std::string help_text() {
   std::string text =

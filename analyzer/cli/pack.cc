@@ -117,7 +117,10 @@ int cannot_write(const std::string& path, std::string_view why) {
 Result<TraceCopy> read_trace(const TraceFile& file, std::uint64_t tail) {
   const auto mapped = MappedFile::open(file.path);
   if (!mapped) return mapped.error();
-  return copy_trace(mapped->contents(), file.path, tail);
+  Result<TraceCopy> copy = copy_trace(mapped->contents(), file.path, tail);
+  if (mapped->was_shortened())
+    return Error{ErrorCode::kUnreadable, fmt::format("{}: was shortened while it was read", file.path)};
+  return copy;
 }
 
 /// Which hosts the traces name; the traces that can be read.

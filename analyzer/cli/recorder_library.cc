@@ -38,6 +38,12 @@ Result<std::string> find_recorder_library() {
                            command.string())};
 }
 
+std::string find_audit_library(const std::string& recorder) {
+  std::error_code error;
+  const fs::path candidate = fs::path(recorder).parent_path() / "liblockstep_audit.so";
+  return fs::is_regular_file(candidate, error) ? candidate.string() : "";
+}
+
 std::string preload_with(const std::string& library, std::string_view present) {
   if (present.empty()) return library;
   const bool first =

@@ -12,8 +12,11 @@ namespace lockstep {
 /// one of the build tree that this command lies in. kUnreadable if there is none.
 Result<std::string> find_recorder_library();
 
-/// What LD_PRELOAD must be so that `library` comes first and `present` is kept; `present` itself if it begins
-/// with it.
+/// The library for LD_AUDIT that lies beside the recorder; empty: it is not there.
+std::string find_audit_library(const std::string& recorder);
+
+/// What LD_PRELOAD must be (or LD_AUDIT, whose list is split at colons only) so that `library` comes first and
+/// `present` is kept; `present` itself if it begins with it.
 std::string preload_with(const std::string& library, std::string_view present);
 
 /// Why the loader could not take this path from LD_PRELOAD, in a few words; empty: it can. The list is split

@@ -19,6 +19,7 @@
 #include "cli/recorder_library.h"
 #include "cli/ring_size.h"
 #include "cli/subcommand.h"
+#include "doctor/opened_libraries.h"
 #include "report/printable.h"
 
 namespace lockstep {
@@ -67,6 +68,11 @@ int run_run(std::span<const std::string_view> args) {
       "where the traces go (LOCKSTEP_DIR); otherwise lockstep-trace in the working directory of the program");
   app.add_option("--ring", ring,
                  "room for the calls of each process (LOCKSTEP_RING), 64K to 16G; otherwise 16M");
+  bool audit = false;
+  bool no_audit = false;
+  app.add_flag("--audit", audit,
+               "see calls of NCCL also where a program opens it by name (LD_AUDIT); done by itself where the command names it");
+  app.add_flag("--no-audit", no_audit, "never do so");
   app.footer(
       "The exit status is that of CMD; 127 if it is not found, 126 if it cannot be executed, 125 if the "
       "recorder\n"
@@ -91,6 +97,12 @@ int run_run(std::span<const std::string_view> args) {
   if (!directory.empty())
     set = set && setenv("LOCKSTEP_DIR", std::filesystem::absolute(directory, error).c_str(), 1) == 0;
   if (!ring.empty()) set = set && setenv("LOCKSTEP_RING", ring.c_str(), 1) == 0;
+  if (!no_audit && (audit || !opens_nccl_by_name(command).empty())) {
+    const std::string auditor = find_audit_library(*library);
+    if (auditor.empty() && audit) return cannot_record(fmt::format("no liblockstep_audit.so beside {}", *library));
+    const char* others = std::getenv("LD_AUDIT");  // NOLINT(concurrency-mt-unsafe): one thread
+    if (!auditor.empty()) set = set && setenv("LD_AUDIT", preload_with(auditor, others == nullptr ? "" : others).c_str(), 1) == 0;
+  }
   if (!set || error) return cannot_record("cannot set the environment");
   return become(command);
 }
@@ -100,7 +112,7 @@ int run_run(std::span<const std::string_view> args) {
 const Subcommand kRunSubcommand = {
     .name = "run",
     .summary = "Run a command with the recorder preloaded; its status and signals are its own.",
-    .usage = "run [--dir DIR] [--ring SIZE] [--] CMD [ARGUMENT]...",
+    .usage = "run [--dir DIR] [--ring SIZE] [--audit|--no-audit] [--] CMD [ARGUMENT]...",
     .run = run_run,
 };
 

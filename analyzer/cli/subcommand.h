@@ -27,6 +27,7 @@ struct Subcommand {
 };
 
 extern const Subcommand kRunSubcommand;
+extern const Subcommand kRehearseSubcommand;
 extern const Subcommand kDoctorSubcommand;
 extern const Subcommand kCheckSubcommand;
 extern const Subcommand kShowSubcommand;

@@ -77,7 +77,22 @@ void join_ends(std::vector<Draft>& drafts) {
   }
 }
 
-/// A send too many to one rank and a receive too many on another, by one rank: it talks to the wrong one.
+/// A send and a receive between the same two ranks that have no partner, for their tags differ.
+bool is_wrong_tag(const Draft& waits, const Draft& sends) {
+  const Draft::Message& a = *waits.message;
+  const Draft::Message& b = *sends.message;
+  return !a.send_left && waits.comm == sends.comm && a.sender == b.sender && a.receiver == b.receiver && a.tag != b.tag;
+}
+
+void tell_wrong_tag(Draft& waits, const Draft& sends) {
+  const Draft::Message& a = *waits.message;
+  waits.finding.title = fmt::format("rank {} waits for a message with tag {} from rank {}, which sends one with tag {}", a.receiver,
+                                    a.tag, a.sender, sends.message->tag);
+  waits.finding.fix = "use the same tag on both sides";
+}
+
+/// A send too many to one rank and a receive too many on another, by one rank: it talks to the wrong one. Or to the right one under
+/// another tag.
 void join_wrong_peers(std::vector<Draft>& drafts) {
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     for (std::size_t j = 0; j < drafts.size(); ++j) {
@@ -89,15 +104,20 @@ void join_wrong_peers(std::vector<Draft>& drafts) {
       // Seen from the rank that waits for nothing: its partner made the call, to somebody else.
       const bool wrong_send = !a.send_left && a.sender == b.sender && a.receiver != b.receiver;
       const bool wrong_receive = a.send_left && a.receiver == b.receiver && a.sender != b.sender;
-      if (!wrong_send && !wrong_receive) continue;
+      const bool wrong_tag = is_wrong_tag(drafts[i], drafts[j]);
+      if (!wrong_send && !wrong_receive && !wrong_tag) continue;
       const std::int32_t rank = wrong_send ? a.sender : a.receiver;
       Finding& finding = waits.finding;
-      finding.title = wrong_send ? fmt::format("rank {} sends to rank {} what rank {} waits for", rank, b.receiver, a.receiver)
+      if (wrong_tag) {
+        tell_wrong_tag(waits, drafts[j]);
+      } else {
+        finding.title = wrong_send ? fmt::format("rank {} sends to rank {} what rank {} waits for", rank, b.receiver, a.receiver)
                                  : fmt::format("rank {} receives from rank {} what rank {} sends", rank, b.sender, a.sender);
+        finding.fix = fmt::format("check how rank {} computes its peer at this call", rank);
+        finding.divergent_ranks = {rank};
+        finding.divergent_meaning = DivergentMeaning::kMinority;
+      }
       finding.explanation += "; " + drafts[j].finding.explanation;
-      finding.fix = fmt::format("check how rank {} computes its peer at this call", rank);
-      finding.divergent_ranks = {rank};
-      finding.divergent_meaning = DivergentMeaning::kMinority;
       waits.stalls = waits.stalls || drafts[j].stalls;
       waits.at_end = false;
       drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(j));

@@ -23,6 +23,7 @@ struct Draft {
   /// Messages only.
   struct Message {
     std::int32_t sender = 0, receiver = 0;
+    std::uint32_t tag = kNoTag;
     bool send_left = false;     ///< the send has no partner; else the receive
     bool unmatched = false;     ///< false: a pair that does not fit
   };

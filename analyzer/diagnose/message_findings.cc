@@ -54,12 +54,13 @@ Finding unmatched_finding(const Describer& describe, const ChannelMatch& channel
   const ProgramIndex program = job.program_of_rank(rank);
   const std::uint32_t call = send_left ? channel.sends[seq] : channel.receives[seq];
   const Operation& operation = describe.operation(program, call);
+  const std::string with_tag = channel.tag == kNoTag || channel.tag == kAnyTag ? "" : fmt::format(" with tag {}", channel.tag);
   Finding finding{.verdict = Verdict::kImbalance, .finding_class = "message_unmatched", .severity = Severity::kCertain};
   finding.title = fmt::format("{} #{} of rank {} {} rank {} on {} has no partner", op_name(operation.kind), seq, rank,
                               send_left ? "to" : "from", partner, describe.communicator(channel.comm));
   finding.explanation = fmt::format(
       "rank {} sends {} to rank {} on {}, rank {} receives {} from it; {} {}{} has no partner", channel.sender,
-      fmt::format("{} message{}", channel.sends.size(), channel.sends.size() == 1 ? "" : "s"), channel.receiver,
+      fmt::format("{} message{}{}", channel.sends.size(), channel.sends.size() == 1 ? "" : "s", with_tag), channel.receiver,
       describe.communicator(channel.comm), channel.receiver, channel.receives.size(), describe.call(program, call),
       describe.arguments(operation).substr(op_name(operation.kind).size()), describe.from_site(operation));
   finding.fix = fmt::format("let rank {} {} it, or leave it out on rank {}: both sides must decide from the same facts", partner,
@@ -73,13 +74,21 @@ Finding unmatched_finding(const Describer& describe, const ChannelMatch& channel
   return finding;
 }
 
+/// No message can follow the record of this program: it is closed, or stands in the last call that MPI allows.
+bool sends_no_more(const Program& program) {
+  if (is_closed(program)) return true;
+  const auto operations = program.placed_operations();
+  return !program.tail_missing && operations.size() == program.operations.size() && !operations.empty() &&
+         operations.back().kind == OpKind::kFinalize;
+}
+
 /// The rank that lacks calls can make none any more.
 bool lack_is_proven(const Job& job, const ChannelMatch& channel) {
   if (channel.undecided || channel.sends.size() == channel.receives.size()) return false;
   const std::int32_t lacking = channel.sends.size() > channel.receives.size() ? channel.receiver : channel.sender;
   const ProgramIndex program = job.program_of_rank(lacking);
   if (program == kNoProgram) return job.end_of_rank(lacking).kind == EndKind::kExited;
-  return is_closed(job.program(program));
+  return sends_no_more(job.program(program));
 }
 
 }  // namespace
@@ -87,7 +96,7 @@ bool lack_is_proven(const Job& job, const ChannelMatch& channel) {
 std::vector<Draft> message_drafts(const Describer& describe) {
   std::vector<Draft> drafts;
   for (const ChannelMatch& channel : describe.match().channels) {
-    Draft draft{.comm = channel.comm, .message = Draft::Message{channel.sender, channel.receiver}};
+    Draft draft{.comm = channel.comm, .message = Draft::Message{channel.sender, channel.receiver, channel.tag}};
     if (channel.first_difference) {
       draft.first_call = channel.sends[*channel.first_difference];
       draft.finding = pair_finding(describe, channel, *channel.first_difference);

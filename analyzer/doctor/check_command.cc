@@ -12,6 +12,7 @@
 #include "doctor/checks.h"
 #include "doctor/elf_file.h"
 #include "doctor/needed_libraries.h"
+#include "doctor/opened_libraries.h"
 #include "doctor/program_chain.h"
 
 namespace lockstep {
@@ -79,7 +80,8 @@ void look_at(const std::string& name, const std::string& path, bool is_program, 
   }
   if (name.starts_with("libnccl"))
     found.nccl = path;
-  else if (symbols.defined.contains("ncclAllReduce"))
+  else if (symbols.defined.contains("ncclAllReduce") ||
+           (!symbols.imported.contains("ncclAllReduce") && has_nccl_inside(file->contents())))
     found.static_nccl = path;
 }
 
@@ -141,7 +143,8 @@ void check_calls_by_pointer(const Communication& found, const std::string& pytho
                                   python),
                       ""});
     checks.push_back({CheckState::kNote, "ctypes",
-                      "calls made through ctypes or cffi cannot be seen: they use pointers that dlsym gave",
+                      "calls made through ctypes or cffi use pointers that dlsym gave: those of MPI cannot be seen, those of NCCL "
+                      "with lockstep run --audit",
                       ""});
   } else if (found.looks_up_by_name) {
     checks.push_back({CheckState::kNote, "dlsym",
@@ -219,6 +222,13 @@ void check_command(const Result<std::string>& library, std::span<const std::stri
                         "lockstep run inside of it: mpirun -n 4 lockstep run -- ./prog"});
   }
   check_program(library, chain.back().path, checks);
+  if (const std::string opener = opens_nccl_by_name(command); !opener.empty()) {
+    checks.push_back({CheckState::kNote, "NCCL",
+                      fmt::format("{} opens it by name: lockstep run lets the loader ask for those calls too (LD_AUDIT); "
+                                  "with LD_PRELOAD alone they cannot be seen",
+                                  opener),
+                      "lockstep run -- CMD, or LD_AUDIT=.../liblockstep_audit.so beside LD_PRELOAD"});
+  }
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "base/ids.h"
 #include "model/operation.h"
 
@@ -77,10 +78,12 @@ struct EarlierCalls {
   friend bool operator==(const EarlierCalls&, const EarlierCalls&) = default;
 };
 
+using OperationTable = std::vector<Operation, HugePageAllocator<Operation>>;
+
 /// All that one rank did, in order.
 struct Program {
   std::int32_t rank = 0;  ///< rank in the job
-  std::vector<Operation> operations{};
+  OperationTable operations{};
   ProgramEnd end{};
   Place place{};
   SourceIndex source{};

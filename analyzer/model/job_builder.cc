@@ -54,7 +54,9 @@ bool number_collectives(Program& program, std::vector<std::uint32_t>& next_seq, 
     if (!is_placed_collective(operation)) continue;
     std::uint32_t& next = next_seq[to_size(operation.comm)];
     if (next == 0) touched.push_back(operation.comm);
-    operation.seq = next++;
+    // Readers that know positions have set them: a table of gigabytes is then only read.
+    if (operation.seq != next) operation.seq = next;
+    ++next;
   }
   for (const CommIndex comm : touched) next_seq[to_size(comm)] = 0;
   return launches_graphs;

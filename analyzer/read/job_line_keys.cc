@@ -155,6 +155,8 @@ void JobLineReader::read_flags(Draft& draft, std::string_view value) {
       draft.operation.flags |= kOpThreadUnsafe;
     } else if (flag == "gap") {
       draft.operation.flags |= kOpGap;
+    } else if (flag == "held") {
+      draft.operation.flags |= kOpHeld;
     } else if (flag == "failed") {
       draft.operation.flags |= kOpFailed;
     } else if (flag == "persistent") {

@@ -140,6 +140,7 @@ class LineWriter {
     add((operation_.flags & kOpFailed) != 0, "failed");
     add((operation_.flags & kOpPersistent) != 0, "persistent");
     add((operation_.flags & kOpGap) != 0, "gap");
+    add((operation_.flags & kOpHeld) != 0, "held");
     return names;
   }
 

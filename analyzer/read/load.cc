@@ -69,6 +69,7 @@ class FileReader {
       return;
     }
     const Result<std::size_t> programs = format->read({.path = input.path, .contents = contents}, intake_);
+    note_shortened(input, *file);
     if (!programs) return fail(input, programs.error());
     ++used_;
   }
@@ -82,6 +83,7 @@ class FileReader {
         if (failures[i]) fail(files[i].input, *failures[i]);
         else ++used_;
       }
+      for (const KeptFile& file : files) note_shortened(file.input, file.file);
     }
     kept_.clear();
   }
@@ -94,9 +96,15 @@ class FileReader {
   }
 
   std::size_t used() const { return used_; }
+  /// A file that became shorter while it was read: nothing that was read is worth anything.
+  const std::optional<std::string>& shortened() const { return shortened_; }
   std::vector<Error> errors{};
 
  private:
+  void note_shortened(const InputPath& input, const MappedFile& file) {
+    if (!shortened_ && file.was_shortened()) shortened_ = input.path;
+  }
+
   struct KeptFile {
     InputPath input;
     MappedFile file;
@@ -104,6 +112,7 @@ class FileReader {
   JobIntake& intake_;
   std::map<const EvidenceFormat*, std::vector<KeptFile>> kept_;
   std::size_t used_ = 0;
+  std::optional<std::string> shortened_;
 };
 
 /// All of them in one line.
@@ -116,10 +125,8 @@ Error join(const std::vector<Error>& errors) {
   return all;
 }
 
-}  // namespace
-
-Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& options) {
-  if (paths.empty()) return Error{ErrorCode::kUsage, "no input given"};
+/// Reads all once. `shortened`: a file that became shorter meanwhile.
+Result<Job> load_once(std::span<const std::string> paths, const LoadOptions& options, std::optional<std::string>& shortened) {
   JobIntake intake;
   intake.set_native_lookup(options.native_lookup);
   FileReader reader(intake);
@@ -135,8 +142,24 @@ Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& opti
   std::ranges::sort(inputs);
   for (const InputPath& input : inputs) reader.read(input);
   reader.read_kept();
+  shortened = reader.shortened();
   if (reader.used() == 0) return join(reader.errors);
   return std::move(intake).finish();
+}
+
+}  // namespace
+
+Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& options) {
+  if (paths.empty()) return Error{ErrorCode::kUsage, "no input given"};
+  std::optional<std::string> shortened;
+  // A file that was cut once is read as what it is now; standard input cannot be read again, and is never mapped.
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
+    Result<Job> job = load_once(paths, options, shortened);
+    if (!shortened) return job;
+    if (std::ranges::find(paths, "-") != paths.end()) break;
+  }
+  return Error{ErrorCode::kUnreadable, fmt::format("{}: is being shortened while it is read", *shortened)};
 }
 
 }  // namespace lockstep

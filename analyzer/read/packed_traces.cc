@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
 
@@ -22,6 +23,14 @@ struct Member {
   std::string bytes{};   ///< with the padding that readers rely on
 };
 
+/// A name from a pack as messages and reports can show it: on one line, and cut.
+std::string shown_name(std::string_view name) {
+  std::string shown(name.substr(0, kMaxShownName));
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  std::ranges::replace_if(shown, is_control, '?');
+  return shown;
+}
+
 /// The traces in one pack, added to `members`.
 std::optional<Error> collect(const EvidenceFile& file, std::size_t index, JobIntake& intake,
                              std::deque<Member>& members, std::uint64_t& total) {
@@ -32,7 +41,7 @@ std::optional<Error> collect(const EvidenceFile& file, std::size_t index, JobInt
     total += member.content.size();
     too_large = total > kMaxUnpackedBytes;
     if (too_large) return false;
-    Member kept{index, fmt::format("{}:{}", file.path, member.name.substr(0, kMaxShownName)),
+    Member kept{index, fmt::format("{}:{}", file.path, shown_name(member.name)),
                 std::string(member.content)};
     kept.bytes.append(MappedFile::kPaddingBytes, '\0');
     members.push_back(std::move(kept));

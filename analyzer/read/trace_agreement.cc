@@ -25,8 +25,7 @@ Agreement compare_states(const std::vector<MemberStates>& members) {
     }
   }
   std::ranges::sort(states);
-  const auto repeated = std::ranges::unique(states);
-  states.erase(repeated.begin(), repeated.end());
+  states.erase(std::unique(states.begin(), states.end()), states.end());
 
   Agreement agreement;
   for (std::size_t from = 0; from < states.size();) {

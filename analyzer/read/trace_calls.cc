@@ -38,6 +38,9 @@ bool read_extensions(const TraceBytes& bytes, const RingBlock& block, std::uint6
         extensions.name.assign(any.name, std::find(any.name, any.name + sizeof any.name, '\0'));
         break;
       case trace::RecordKind::kIssue:
+        extensions.issue = bytes.get<trace::IssueRecord>(at);
+        extensions.has_issue = true;
+        break;
       case trace::RecordKind::kBlock:
         break;
     }

@@ -20,6 +20,8 @@ struct CallExtensions {
   std::array<bool, 2> has_counts{};
   trace::CreationRecord creation{};
   bool has_creation = false;
+  trace::IssueRecord issue{};
+  bool has_issue = false;
   std::string name{};
 
   void clear() { *this = {}; }
@@ -42,7 +44,9 @@ bool visit_block(const TraceBytes& bytes, const RingBlock& block, Visit&& visit)
   static const CallExtensions kNone;
   constexpr std::uint64_t kCommitAt = offsetof(trace::CallRecord, commit);
   constexpr std::uint64_t kReturnAt = offsetof(trace::CallRecord, return_ticks);
+  constexpr std::uint64_t kAhead = 24 * trace::kRecordBytes;  // what a record costs, times this, is the way to memory
   for (std::uint64_t at = block.offset; at < block.end; at += trace::kRecordBytes) {
+    bytes.prefetch(at + kAhead);
     if (bytes.acquire<std::uint32_t>(at + kCommitAt) != commit) break;
     const auto returned = bytes.acquire<std::uint64_t>(at + kReturnAt);
     auto record = bytes.get<trace::CallRecord>(at);

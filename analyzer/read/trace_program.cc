@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 
-#include "base/huge_pages.h"
 #include "read/trace_bytes.h"
 #include "read/trace_calls.h"
+#include "read/trace_device_calls.h"
 #include "read/trace_requests.h"
 
 namespace lockstep {
@@ -17,11 +19,32 @@ namespace {
 
 using trace::CallRecord;
 
-/// What must agree in the collectives of each kind, beyond kind and root (schemas/FORMAT.md, section 4).
-bool has_compared_type(OpKind kind) {
-  return op_class(kind) == OpClass::kCollective && kind != OpKind::kGatherV && kind != OpKind::kScatterV &&
-         kind != OpKind::kAllToAllV && kind != OpKind::kAllToAllW;
+/// What must agree in the collectives of each kind, beyond the kind (schemas/FORMAT.md, section 4).
+struct KindFacts {
+  bool is_collective = false;  ///< of class kCollective: no creation, no teardown
+  bool root = false;
+  bool type = false;  ///< element type, and count or vector of counts
+  bool reduction = false;
+  bool vector = false;
+};
+
+constexpr KindFacts facts_of(OpKind kind) {
+  if (op_class(kind) != OpClass::kCollective) return {.root = has_root(kind)};
+  const bool free_type = kind == OpKind::kGatherV || kind == OpKind::kScatterV || kind == OpKind::kAllToAllV ||
+                         kind == OpKind::kAllToAllW || kind == OpKind::kBarrier;
+  return {.is_collective = true,
+          .root = has_root(kind),
+          .type = !free_type,
+          .reduction = has_reduction(kind),
+          .vector = kind == OpKind::kAllGatherV || kind == OpKind::kReduceScatterV};
 }
+
+/// By the kind as a record spells it: asked for every call, and hostile bytes hold any.
+constexpr auto kFacts = [] {
+  std::array<KindFacts, 256> facts{};
+  for (std::size_t kind = 0; kind < facts.size(); ++kind) facts[kind] = facts_of(static_cast<OpKind>(kind));
+  return facts;
+}();
 
 template <class T>
 T at_or_none(const std::vector<T>& table, std::size_t id) {
@@ -37,6 +60,7 @@ class ProgramReader {
         intake_(intake),
         bytes_(tables.contents),
         requests_(intake.builder()),
+        device_calls_(names, intake, result_),
         positions_(names.comms.size()) {}
 
   TraceProgram read() {
@@ -44,6 +68,7 @@ class ProgramReader {
     reserve();
     if (ring_.several_threads) read_by_time();
     else read_in_order();
+    device_calls_.finish();
     finish_positions();
     return std::move(result_);
   }
@@ -57,14 +82,13 @@ class ProgramReader {
   };
 
   Program& program() { return result_.program; }
-  std::vector<Operation>& operations() { return result_.program.operations; }
+  OperationTable& operations() { return result_.program.operations; }
 
   void reserve() {
     std::size_t records = 0;
     for (const RingBlock& block : ring_.blocks) records += (block.end - block.offset) / trace::kRecordBytes;
     // The last block is rarely full; a whole file of one block is small.
     operations().reserve(records);
-    prefer_huge_pages(operations().data(), records * sizeof(Operation));
   }
 
   void read_in_order() {
@@ -114,6 +138,7 @@ class ProgramReader {
     operations().clear();
     result_.messages.clear();
     requests_.forget_all();
+    device_calls_.forget();
     program().head_missing = true;
     for (Positions& positions : positions_) {
       if (positions.seen) positions.first = positions.next;
@@ -132,21 +157,32 @@ class ProgramReader {
     }
   }
 
+  /// Nearly all calls of a long run are plain collectives: they are made in place, and all else is left to `add_other`.
   void add(const CallRecord& call, const CallExtensions& extensions, bool returned) {
     ++number_;
     last_ticks_ = std::max({last_ticks_, call.enter_ticks, call.return_ticks});
-    constexpr std::uint8_t kUndecided = trace::kCallInterComm | trace::kCallPersistent;
-    const auto kind = static_cast<OpKind>(call.kind);
-    const OpClass what = op_class(kind);
     const TraceCommView* view = view_of(call.comm);
-    if (what == OpClass::kCollective && (call.flags & kUndecided) == 0 && view != nullptr && call.seq != trace::kNoPosition) {
-      // In place: nearly all calls of a long run come here.
+    if (names_.nccl && call.comm < names_.comms.size() &&
+        TraceDeviceCalls::takes(call, extensions, call.comm != 0 ? &names_.comms[call.comm] : nullptr)) [[unlikely]] {
+      Operation operation;
+      begin(operation, call, returned);
+      const auto place = [this](std::uint32_t comm, std::uint32_t seq) { return take_position(comm, seq); };
+      device_calls_.add(call, extensions, call.comm != 0 ? &names_.comms[call.comm] : nullptr, operation, place);
+      return;
+    }
+    if (kFacts[call.kind].is_collective && (call.flags & kUndecided) == 0 && view != nullptr && call.seq != trace::kNoPosition)
+        [[likely]] {
       if (!take_position(call.comm, call.seq)) return;
       Operation& operation = operations().emplace_back();
       begin(operation, call, returned);
       fill_collective(call, extensions, *view, operation);
-      return;
+    } else {
+      add_other(call, extensions, returned);
     }
+  }
+
+  [[gnu::noinline]] void add_other(const CallRecord& call, const CallExtensions& extensions, bool returned) {
+    const OpClass what = op_class(static_cast<OpKind>(call.kind));
     Operation operation;
     begin(operation, call, returned);
     if ((call.flags & kUndecided) != 0 || what == OpClass::kNone || what == OpClass::kOpaque) {
@@ -207,28 +243,29 @@ class ProgramReader {
 
   /// `operation` is the last one of the program.
   void fill_collective(const CallRecord& call, const CallExtensions& extensions, const TraceCommView& view, Operation& operation) {
+    const KindFacts& facts = kFacts[call.kind];
     operation.comm = view.index;
-    if (call.peer >= 0 && has_root(operation.kind)) operation.peer = rank_of(view, call.peer);
-    if ((call.flags & trace::kCallNonblocking) != 0) {
-      operation.flags |= kOpNonblocking;
-      if (operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
-      if (call.aux != 0) operation.handle = requests_.open(call.aux, static_cast<std::uint32_t>(operations().size() - 1));
+    operation.seq = call.seq;
+    if (call.peer >= 0 && facts.root) operation.peer = rank_of(view, call.peer);
+    if ((call.flags & trace::kCallNonblocking) != 0) [[unlikely]] set_pending(call, operation);
+    if (view.compare_arguments && facts.type) {
+      operation.datatype = at_or_none(names_.datatypes, call.datatype);
+      if (facts.reduction) operation.redop = at_or_none(names_.redops, call.redop);
+      if (!facts.vector) operation.count = Count::of(call.count);
+      else add_counts(extensions, operation);
     }
-    if (view.compare_arguments && has_compared_type(operation.kind) && operation.kind != OpKind::kBarrier) {
-      add_arguments(call, extensions, operation);
-    }
-    if (extensions.has_creation && operation.kind == OpKind::kSplit) add_split(extensions.creation, operation);
+    if (extensions.has_creation && operation.kind == OpKind::kSplit) [[unlikely]] add_split(extensions.creation, operation);
   }
 
-  void add_arguments(const CallRecord& call, const CallExtensions& extensions, Operation& operation) {
-    operation.datatype = at_or_none(names_.datatypes, call.datatype);
-    if (has_reduction(operation.kind)) operation.redop = at_or_none(names_.redops, call.redop);
-    if (operation.kind == OpKind::kAllGatherV || operation.kind == OpKind::kReduceScatterV) {
-      if (extensions.has_counts[1]) operation.extra = counts_extra(extensions.counts[1]);
-      else if (extensions.has_counts[0]) operation.extra = counts_extra(extensions.counts[0]);
-    } else {
-      operation.count = Count::of(call.count);
-    }
+  [[gnu::noinline]] void set_pending(const CallRecord& call, Operation& operation) {
+    operation.flags |= kOpNonblocking;
+    if (operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
+    if (call.aux != 0) operation.handle = requests_.open(call.aux, static_cast<std::uint32_t>(operations().size() - 1));
+  }
+
+  [[gnu::noinline]] void add_counts(const CallExtensions& extensions, Operation& operation) {
+    if (extensions.has_counts[1]) operation.extra = counts_extra(extensions.counts[1]);
+    else if (extensions.has_counts[0]) operation.extra = counts_extra(extensions.counts[0]);
   }
 
   /// Vectors are compared by what every record of them holds: the first four counts, the sum and the hash.
@@ -244,7 +281,7 @@ class ProgramReader {
     return at->second;
   }
 
-  void add_split(const trace::CreationRecord& creation, Operation& operation) {
+  [[gnu::noinline]] void add_split(const trace::CreationRecord& creation, Operation& operation) {
     const std::string color = creation.color == trace::kNoColor ? "undefined" : std::to_string(creation.color);
     operation.extra = intake_.builder().extra({.color = color, .key = std::to_string(creation.key)});
   }
@@ -252,10 +289,19 @@ class ProgramReader {
   /// False: the call cannot be placed, and is left out.
   bool take_position(std::uint32_t comm, std::uint32_t seq) {
     Positions& positions = positions_[comm];
+    if (positions.seen && seq == positions.next) [[likely]] {
+      positions.next = seq + 1;
+      return true;
+    }
+    return take_other_position(comm, seq);
+  }
+
+  [[gnu::noinline]] bool take_other_position(std::uint32_t comm, std::uint32_t seq) {
+    Positions& positions = positions_[comm];
     if (!positions.seen) {
       // Without a lost head the first call is number 0, unless the recorder came late.
       positions = {.seen = true, .first = seq, .next = seq};
-    } else if (seq != positions.next) {
+    } else {
       if (seq < positions.next) {
         if (!warned_order_) result_.warnings.emplace_back("positions of collectives go backwards: those calls are left out");
         warned_order_ = program().tail_missing = true;
@@ -281,6 +327,12 @@ class ProgramReader {
       add_opaque(operation, op_name(operation.kind));
       return;
     }
+    // Beside NCCL its rules are applied, and they know no tags.
+    if (names_.nccl && call.aux != mpi_tag_.value_or(call.aux)) {
+      add_opaque(operation, "MPI messages with several tags, in a program of NCCL");
+      return;
+    }
+    mpi_tag_ = call.aux;
     if (extensions.has_half) operation.launch = ++launches_;
     if (operation.kind == OpKind::kIbsend || is_immediate(operation.kind)) operation.flags |= kOpNonblocking;
     if (operation.nonblocking() && operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
@@ -393,6 +445,7 @@ class ProgramReader {
 
  private:
   static constexpr std::uint32_t kOpenLaunch = 0xffff'ffff;
+  static constexpr std::uint8_t kUndecided = trace::kCallInterComm | trace::kCallPersistent;
 
   const TraceTables& tables_;
   const RingIndex& ring_;
@@ -401,10 +454,12 @@ class ProgramReader {
   const TraceBytes bytes_;
   TraceProgram result_;
   TraceRequests requests_;
+  TraceDeviceCalls device_calls_;
   std::vector<Positions> positions_;  // by communicator id
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, std::uint32_t> counts_extras_;
   std::uint32_t number_ = 0;
-  std::uint32_t launches_ = 0;
+  std::uint32_t launches_ = 0x4000'0000;  // NCCL's groups are numbered from 1
+  std::optional<std::uint32_t> mpi_tag_;
   std::uint64_t last_ticks_ = 0;
   bool warned_order_ = false;
 };

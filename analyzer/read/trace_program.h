@@ -18,6 +18,9 @@ struct TraceCommView {
   CommIndex index = kNoComm;               ///< kNoComm: its calls cannot be compared, and become opaque
   std::span<const std::int32_t> members{}; ///< job ranks by communicator rank; empty = not known
   bool compare_arguments = true;           ///< false: of its calls only kind and root are compared
+  bool nccl = false;
+  CommIndex shared_by_threads = kNoComm;   ///< two threads used it at once: its calls have no order
+  bool elsewhere = false;                  ///< of another rank of the same process
 };
 
 /// The ids of one file, translated.
@@ -26,6 +29,8 @@ struct TraceNames {
   std::vector<SiteIndex> sites{};
   std::vector<DatatypeIndex> datatypes{};
   std::vector<RedopIndex> redops{};
+  std::int32_t device = -1;  ///< of this rank, where a process has several; -1 = not known
+  bool nccl = false;         ///< the job uses NCCL, and MPI at most beside it
 };
 
 /// Where a message stands among those between the same two ranks, as its recorder counted.

@@ -30,8 +30,8 @@ RingIndex index_ring(const TraceTables& tables) {
                             .thread_index = head.thread_index});
   }
   std::ranges::sort(index.blocks, {}, &RingBlock::number);
-  const auto repeated = std::ranges::unique(index.blocks, {}, &RingBlock::number);
-  index.blocks.erase(repeated.begin(), repeated.end());
+  const auto same = [](const RingBlock& left, const RingBlock& right) { return left.number == right.number; };
+  index.blocks.erase(std::unique(index.blocks.begin(), index.blocks.end(), same), index.blocks.end());
   // Whose the absent blocks were is not known: history begins behind the last gap.
   std::size_t first = 0;
   for (std::size_t i = 1; i < index.blocks.size(); ++i) {

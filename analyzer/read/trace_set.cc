@@ -15,6 +15,7 @@
 #include "read/trace_history.h"
 #include "read/trace_process.h"
 #include "read/trace_program.h"
+#include "read/trace_ranks.h"
 #include "read/trace_ring.h"
 #include "read/trace_tables.h"
 
@@ -24,6 +25,9 @@ namespace {
 struct TraceInput {
   TraceTables tables{};
   RingIndex ring{};
+  RankPart part{};
+
+  std::int32_t rank() const { return part.rank; }
 };
 
 /// A communicator of the job, joined from the files of its members.
@@ -36,33 +40,33 @@ struct JobComm {
 
 class TraceSet {
  public:
-  TraceSet(std::vector<TraceInput> inputs, JobIntake& intake) : inputs_(std::move(inputs)), intake_(intake) {}
+  TraceSet(std::vector<TraceInput> inputs, JobIntake& intake, std::size_t most_records_to_replay)
+      : inputs_(std::move(inputs)), intake_(intake), most_records_to_replay_(most_records_to_replay) {}
 
   void read() {
     choose_run();
+    find_ranks();
     choose_files();
     join_communicators();
-    for (const TraceInput& input : inputs_) names_.push_back(names_of(input.tables));
+    for (const TraceInput& input : inputs_) names_.push_back(names_of(input));
     programs_.resize(inputs_.size());
     const std::vector<HistoryInput> history = history_inputs();
-    if (record_count() > kMostRecordsToReplay && agrees_by_fingerprints(history)) {
+    if (record_count() > most_records_to_replay_ && agrees_by_fingerprints(history)) {
       take_totals();
     } else {
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
         programs_[i] = read_trace_program(inputs_[i].tables, inputs_[i].ring, names_[i], intake_);
-        programs_[i].program.rank = inputs_[i].tables.job_rank();
+        programs_[i].program.rank = inputs_[i].rank();
       }
       check_lost_calls(history, builder());
       trim_messages(history, intake_);
     }
-    for (std::size_t i = 0; i < inputs_.size(); ++i) add_program(inputs_[i].tables, programs_[i]);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) add_program(inputs_[i], programs_[i]);
+    add_facts_of_nccl();
   }
 
  private:
   JobBuilder& builder() { return intake_.builder(); }
-
-  /// Up to here a job is read and replayed whole, whatever its fingerprints say: that also tells what it relies on.
-  static constexpr std::size_t kMostRecordsToReplay = 8'000'000;
 
   std::size_t record_count() const {
     std::size_t records = 0;
@@ -84,7 +88,7 @@ class TraceSet {
   void take_totals() {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       Program& program = programs_[i].program;
-      program.rank = inputs_[i].tables.job_rank();
+      program.rank = inputs_[i].rank();
       for (std::size_t id = 0; id < names_[i].comms.size(); ++id) {
         const std::uint64_t calls = inputs_[i].tables.comms[id].now.calls;
         if (names_[i].comms[id].index == kNoComm || calls == 0) continue;
@@ -114,36 +118,106 @@ class TraceSet {
     std::erase_if(inputs_, [&](const TraceInput& input) { return input.tables.run != run; });
   }
 
+  /// A process that drives several devices is several ranks.
+  void find_ranks() {
+    std::vector<TraceInput> ranks;
+    for (TraceInput& input : inputs_) {
+      std::vector<RankPart> parts = ranks_of(input.tables);
+      for (std::size_t i = 1; i < parts.size(); ++i) {
+        ranks.push_back({.tables = input.tables, .ring = input.ring, .part = std::move(parts[i])});
+      }
+      input.part = std::move(parts.front());
+      ranks.push_back(std::move(input));
+    }
+    inputs_ = std::move(ranks);
+  }
+
   /// One file a rank. A fork of a recorded process is no rank of its own where that process has a file.
   void choose_files() {
     std::erase_if(inputs_, [&](const TraceInput& input) {
-      if (input.tables.job_rank() >= 0) return false;
-      builder().warn(fmt::format("{}: nothing says which rank wrote it (MPI was not initialised): not used", input.tables.path));
+      if (input.rank() >= 0) return false;
+      builder().warn(fmt::format("{}: nothing says which rank wrote it (no launcher's variables, MPI not initialised, no communicator of NCCL): not used", input.tables.path));
       return true;
     });
     const auto preference = [](const TraceInput& input) {
-      return std::tuple(input.tables.job_rank(), input.tables.has_state(trace::kStateForkedFrom),
+      return std::tuple(input.rank(), input.tables.has_state(trace::kStateForkedFrom),
                         ~input.tables.header.start_unix_ns, input.tables.path);
     };
     std::ranges::sort(inputs_, {}, preference);
     for (std::size_t i = 1; i < inputs_.size();) {
       const TraceTables& used = inputs_[i - 1].tables;
       const TraceTables& other = inputs_[i].tables;
-      if (used.job_rank() != other.job_rank()) {
+      if (inputs_[i - 1].rank() != inputs_[i].rank()) {
         ++i;
         continue;
       }
-      builder().warn(fmt::format("{} is of rank {} too, and {}: {} is used", other.path, used.job_rank(),
+      builder().warn(fmt::format("{} is of rank {} too, and {}: {} is used", other.path, inputs_[i].rank(),
                                  other.has_state(trace::kStateForkedFrom) ? "of a forked process" : "older", used.path));
       inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
 
   void join_communicators() {
+    find_nccl_members();
+    warn_of_unseen_nccl();
     for (const TraceInput& input : inputs_) {
-      for (const TraceComm& comm : input.tables.comms) {
-        if (comm.known() && comm.record.identity != 0) join(comm, input);
+      for (std::size_t id = 0; id < input.tables.comms.size(); ++id) {
+        const TraceComm& comm = input.tables.comms[id];
+        if (comm.known() && comm.record.identity != 0 && !is_elsewhere(input, id)) join(comm, input);
       }
+    }
+  }
+
+  static bool is_elsewhere(const TraceInput& input, std::size_t comm) {
+    return comm < input.part.elsewhere.size() && input.part.elsewhere[comm];
+  }
+  static bool is_nccl(const TraceComm& comm) { return comm.record.library == trace::Library::kNccl; }
+
+  /// Ranks with GPUs none of whose calls came by: nothing can be said about what they did.
+  void warn_of_unseen_nccl() {
+    if (has_nccl_) return;
+    const auto unseen = std::ranges::count_if(inputs_, [](const TraceInput& input) { return input.tables.uses_device; });
+    if (unseen == 0) return;
+    builder().warn(fmt::format("the recorder was loaded in {} processes that took a GPU, and saw no call of NCCL: it is linked statically, or "
+                               "opened by name (lockstep doctor -- CMD tells), or nothing communicated", unseen));
+    builder().set_incomplete();
+    unseen_nccl_ = true;
+  }
+
+  /// NCCL tells a member its own rank only: the lists are put together from all files.
+  void find_nccl_members() {
+    std::vector<std::int32_t> known;
+    for (const TraceInput& input : inputs_) {
+      known.push_back(input.rank());
+      job_ranks_ = std::max(job_ranks_, input.tables.job_ranks());
+      for (std::size_t id = 0; id < input.tables.comms.size(); ++id) {
+        const TraceComm& comm = input.tables.comms[id];
+        constexpr std::int32_t kMostRanks = 1 << 22;
+        if (!comm.known() || !is_nccl(comm) || is_elsewhere(input, id)) continue;
+        has_nccl_ = true;
+        if (comm.record.identity == 0 || comm.record.nranks <= 0 || comm.record.nranks > kMostRanks) continue;
+        std::vector<std::int32_t>& members = nccl_members_[comm.record.identity];
+        members.resize(static_cast<std::size_t>(comm.record.nranks), -1);
+        if (comm.record.rank < 0 || comm.record.rank >= comm.record.nranks) continue;
+        std::int32_t& member = members[static_cast<std::size_t>(comm.record.rank)];
+        if (member >= 0 && member != input.rank()) {
+          builder().warn(fmt::format("ranks {} and {} both are rank {} of one communicator of NCCL", member, input.rank(), comm.record.rank));
+        } else {
+          member = input.rank();
+        }
+      }
+    }
+    std::ranges::sort(known);
+    if (job_ranks_ == 0) {
+      for (const auto& [identity, members] : nccl_members_) job_ranks_ = std::max(job_ranks_, static_cast<std::int32_t>(members.size()));
+    }
+    for (auto& [identity, members] : nccl_members_) {
+      if (fill_members(members, known, job_ranks_)) continue;
+      const auto missing = std::ranges::count(members, -1);
+      builder().warn(fmt::format("{} of the {} ranks of a communicator of NCCL left no record of it, and nothing says which ranks they are: "
+                                 "its calls are not compared", missing, members.size()));
+      builder().set_incomplete();
+      members.clear();
     }
   }
 
@@ -151,9 +225,11 @@ class TraceSet {
     const auto [at, added] = comms_.try_emplace(comm.record.identity);
     JobComm& joined = at->second;
     if (added) {
-      if (auto members = expand_ranges(comm.ranges, comm.record.nranks)) joined.members = std::move(*members);
+      if (is_nccl(comm)) joined.members = nccl_members_[comm.record.identity];
+      else if (auto members = expand_ranges(comm.ranges, comm.record.nranks)) joined.members = std::move(*members);
       const std::string name = comm.name.empty() ? unnamed(comm.record) : comm.name;
-      joined.index = builder().communicator(fmt::format("mpi:{:016x}", comm.record.identity), name, joined.members);
+      joined.index =
+          builder().communicator(fmt::format("{}:{:016x}", is_nccl(comm) ? "nccl" : "mpi", comm.record.identity), name, joined.members);
     } else if (!comm.name.empty() && builder().communicator(joined.index).name != comm.name) {
       builder().rename(joined.index, comm.name);
     }
@@ -169,19 +245,33 @@ class TraceSet {
     }
   }
 
-  static std::string unnamed(const trace::CommRecord& record) {
+  std::string unnamed(const trace::CommRecord& record) {
     const auto kind = static_cast<OpKind>(record.kind);
+    if (record.library == trace::Library::kNccl) {
+      const std::string_view stem = kind == OpKind::kInit ? "comm" : op_name(kind);
+      return fmt::format("{}{}", stem, unnamed_[kind]++);
+    }
     return fmt::format("{}{}", op_class(kind) == OpClass::kCreation ? op_name(kind) : "comm", record.creation);
   }
 
-  TraceNames names_of(const TraceTables& tables) {
+  TraceNames names_of(const TraceInput& input) {
+    const TraceTables& tables = input.tables;
     TraceNames names;
-    for (const TraceComm& comm : tables.comms) {
+    names.nccl = has_nccl_;
+    names.device = input.part.device;
+    for (std::size_t id = 0; id < tables.comms.size(); ++id) {
+      const TraceComm& comm = tables.comms[id];
       TraceCommView view;
+      if (is_elsewhere(input, id)) {
+        names.comms.push_back({.elsewhere = true});
+        continue;
+      }
       if (comm.known() && comm.record.identity != 0) {
         const JobComm& joined = comms_.at(comm.record.identity);
+        if (is_nccl(comm) && (comm.flags & trace::kCommConcurrent) != 0) view.shared_by_threads = joined.index;
         if (joined.comparable) view = {joined.index, joined.members, joined.compare_arguments};
       }
+      view.nccl = comm.known() && is_nccl(comm);
       names.comms.push_back(view);
     }
     for (const TraceSite& site : tables.sites) names.sites.push_back(site_of(tables, site));
@@ -220,20 +310,36 @@ class TraceSet {
     return builder().site({native_.frames(module.path, module.build_id, offset)});
   }
 
-  void add_program(const TraceTables& tables, TraceProgram& read) {
+  void add_facts_of_nccl() {
+    if (!has_nccl_) return;
+    int version = 0;
+    bool implicit = true;
+    for (const TraceInput& input : inputs_) {
+      const int own = input.tables.nccl_version;
+      if (own != 0 && (version == 0 || own < version)) version = own;
+      implicit = implicit && input.tables.implicit_launch_order;
+    }
+    builder().set_library_version(version);
+    builder().set_implicit_launch_order(implicit);
+  }
+
+  void add_program(const TraceInput& input, TraceProgram& read) {
+    const TraceTables& tables = input.tables;
     Program& program = read.program;
     program.source = builder().source(tables.path);
     program.end = end_of_process(tables);
     program.place = {.host = tables.host, .pid = tables.header.pid};
     if (tables.header.local_rank >= 0) program.place.local_rank = tables.header.local_rank;
+    if (input.part.device >= 0) program.place.device = std::to_string(input.part.device);
     program.tail_missing = program.tail_missing || tables.cut || tables.has_state(trace::kStateStopped) ||
-                           tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom);
+                           tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom) ||
+                           (unseen_nccl_ && tables.uses_device);
     const bool ended = program.end.kind != EndKind::kUnknown && program.end.kind != EndKind::kRunning;
     if (!ended && !program.tail_missing) mark_held(program);
     warn_about(tables, read);
-    intake_.set_library(Library::kMpi, tables.path);
-    if (tables.job_ranks() > 0) {
-      ranks_expected_ = std::max(ranks_expected_, static_cast<std::size_t>(tables.job_ranks()));
+    intake_.set_library(has_nccl_ ? Library::kNccl : Library::kMpi, tables.path);
+    if (const std::int32_t ranks = has_nccl_ ? job_ranks_ : tables.job_ranks(); ranks > 0) {
+      ranks_expected_ = std::max(ranks_expected_, static_cast<std::size_t>(ranks));
       intake_.set_ranks_expected(ranks_expected_);
     }
     intake_.add_to_world({&program.rank, 1});
@@ -266,7 +372,13 @@ class TraceSet {
   std::vector<TraceNames> names_;       // by input, as programs_
   std::vector<TraceProgram> programs_;
   JobIntake& intake_;
+  std::size_t most_records_to_replay_;
   std::map<std::uint64_t, JobComm> comms_;  // by identity
+  std::map<std::uint64_t, std::vector<std::int32_t>> nccl_members_;  // by identity
+  std::map<OpKind, int> unnamed_;
+  bool has_nccl_ = false;
+  bool unseen_nccl_ = false;  ///< calls of NCCL may have been made that no file holds
+  std::int32_t job_ranks_ = 0;
   NameTable datatypes_;
   NameTable redops_;
   NativeSites native_;
@@ -276,6 +388,11 @@ class TraceSet {
 }  // namespace
 
 std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> files, JobIntake& intake) {
+  return read_traces(files, intake, kMostRecordsToReplay);
+}
+
+std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> files, JobIntake& intake,
+                                              std::size_t most_records_to_replay) {
   std::vector<std::optional<Error>> errors(files.size());
   std::vector<TraceInput> inputs;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -289,7 +406,7 @@ std::vector<std::optional<Error>> read_traces(std::span<const EvidenceFile> file
     input.ring = index_ring(input.tables);
     inputs.push_back(std::move(input));
   }
-  if (!inputs.empty()) TraceSet(std::move(inputs), intake).read();
+  if (!inputs.empty()) TraceSet(std::move(inputs), intake, most_records_to_replay).read();
   return errors;
 }
 

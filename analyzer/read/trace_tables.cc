@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <system_error>
 
 #include "read/trace_bytes.h"
 
@@ -17,6 +19,22 @@ using trace::SideHeader;
 using trace::SideKind;
 
 constexpr std::size_t kHeaderFields = offsetof(FileHeader, unused);
+
+/// "NCCL 2.28.9" as NCCL's own number, 22809 (2.8.3 and before: 2803); 0 for anything else.
+int nccl_version_code(std::string_view text) {
+  int parts[3] = {};
+  const std::size_t space = text.find(' ');
+  if (space == std::string_view::npos) return 0;
+  const char* at = text.data() + space + 1;
+  const char* const end = text.data() + text.size();
+  for (int& part : parts) {
+    const auto [next, error] = std::from_chars(at, end, part);
+    if (error != std::errc{} || part < 0 || part > 99) return 0;
+    at = next != end ? next + 1 : next;
+  }
+  const bool old = parts[0] <= 2 && parts[1] <= 8;
+  return parts[0] * (old ? 1000 : 10000) + parts[1] * 100 + parts[2];
+}
 
 /// Fills TraceTables from the side area and the communicator table.
 class TableReader {
@@ -120,7 +138,9 @@ class TableReader {
     const std::uint64_t ranges_end = at + (std::uint64_t{record.ranges} + record.remote_ranges) * sizeof(trace::RankRange);
     TraceComm* comm = entry(tables_.comms, record.comm);
     if (comm == nullptr || ranges_end > end) return;
+    // A later record says what was not known when the first was written.
     comm->record = record;
+    comm->ranges.clear();
     for (std::uint32_t i = 0; i < record.ranges; ++i) {
       comm->ranges.push_back(bytes_.get<trace::RankRange>(at + i * sizeof(trace::RankRange)));
     }
@@ -159,6 +179,18 @@ class TableReader {
     at += sizeof record;
     std::string text = bytes_.text(at, end);
     constexpr std::size_t kMostNotes = 16;
+    if (kind == SideKind::kNote && record.subject == trace::kNoteImplicitLaunchOrder) {
+      tables_.implicit_launch_order = !text.empty() && text != "0";
+      return;
+    }
+    if (kind == SideKind::kNote && record.subject == trace::kNoteDevice) {
+      tables_.uses_device = true;
+      return;
+    }
+    if (kind == SideKind::kLibrary && record.subject == static_cast<std::uint32_t>(trace::Library::kNccl)) {
+      tables_.nccl_version = nccl_version_code(text);
+      return;
+    }
     if (kind == SideKind::kNote && tables_.notes.size() < kMostNotes) tables_.notes.push_back(std::move(text));
     else if (kind == SideKind::kLibrary) tables_.library = std::move(text);
     else if (TraceComm* comm = kind == SideKind::kCommName ? entry(tables_.comms, record.subject) : nullptr) comm->name = std::move(text);

@@ -63,6 +63,9 @@ struct TraceTables {
   std::vector<TraceSite> sites{};
   std::vector<TraceModule> modules{};
   std::vector<std::string> notes{};
+  int nccl_version = 0;                 ///< as NCCL codes it: 22809 = 2.28.9; 0 = not known
+  bool implicit_launch_order = false;   ///< NCCL_LAUNCH_ORDER_IMPLICIT is set and not 0
+  bool uses_device = false;             ///< took a GPU
   bool is_copy = false;       ///< its process may be alive by now without writing it
   bool cut = false;           ///< shorter than it was made
   bool side_damaged = false;  ///< the side area could not be walked to its end

@@ -11,3 +11,6 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${SCRATCH_DIR}/build -G ${GENERATOR}
 run(${CMAKE_COMMAND} --build ${SCRATCH_DIR}/build)
 run(${CMAKE_CTEST_COMMAND} --test-dir ${SCRATCH_DIR}/build --output-on-failure)
 run(${SCRATCH_DIR}/prefix/bin/lockstep version)
+if(REHEARSE_PROGRAM)  # the installed command finds the installed stand-ins
+  run(${SCRATCH_DIR}/prefix/bin/lockstep rehearse --no-record -- ${REHEARSE_PROGRAM} 2)
+endif()

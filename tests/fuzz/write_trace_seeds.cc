@@ -1,8 +1,15 @@
-// Writes the seeds of the fuzz target `trace` into a folder: traces that hold each kind of record once, as small as they can be.
+// Writes the seeds of the fuzz targets `trace` and `pack` into folders: traces that hold each kind of record once, as small as they
+// can be, packs of them, and what the frame of a pack unpacks to.
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include <zstd.h>
+
+#include "pack/pack_writer.h"
 #include "support/trace_sample.h"
 
 namespace {
@@ -10,9 +17,27 @@ namespace {
 using lockstep::OpKind;
 using lockstep::testing::TraceSample;
 
-void write(const std::string& path, const TraceSample& trace) {
-  const std::string bytes = trace.bytes();
+void write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+void write(const std::string& path, const TraceSample& trace) { write(path, trace.bytes()); }
+
+bool write_packs(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& traces) {
+  std::string bytes;
+  lockstep::PackWriter writer({}, [&bytes](std::string_view piece) {
+    bytes += piece;
+    return true;
+  });
+  for (const auto& [name, trace] : traces) {
+    if (!writer.add(lockstep::pack::MemberKind::kTrace, name, trace)) return false;
+  }
+  if (!writer.finish()) return false;
+  write(folder + "pack", bytes);
+  const std::string_view frame = std::string_view(bytes).substr(sizeof(lockstep::pack::FileHeader));
+  std::string unpacked(ZSTD_getFrameContentSize(frame.data(), frame.size()), '\0');
+  if (ZSTD_isError(ZSTD_decompress(unpacked.data(), unpacked.size(), frame.data(), frame.size())) != 0) return false;
+  write(folder + "frame", unpacked);
+  return true;
 }
 
 TraceSample sample(std::uint32_t blocks) {
@@ -22,8 +47,8 @@ TraceSample sample(std::uint32_t blocks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: %s TRACE_FOLDER PACK_FOLDER\n", argv[0]);
     return 2;
   }
   const std::string folder = std::string(argv[1]) + "/";
@@ -50,5 +75,7 @@ int main(int argc, char** argv) {
   TraceSample hung = sample(4);
   hung.add({.kind = OpKind::kRecv, .peer = -2, .tag = 0xffff'ffff, .flags = 3U << 3, .returned = false});
   write(folder + "hung", hung);
-  return 0;
+  TraceSample other({.rank = 1, .ranks = 2, .blocks = 4, .block_bytes = 512});
+  other.add({.kind = OpKind::kBarrier, .returned = false});
+  return write_packs(std::string(argv[2]) + "/", {{"run/a.1.1.lst", hung.bytes()}, {"run/a.2.1.lst", other.bytes()}}) ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "check_traces.h"
@@ -47,17 +48,52 @@ thermo 50
 run 200
 )";
 
-/// Lines that hold no measured time: LAMMPS prints those of its loop between the table and the end.
-std::string table_of(const std::string& output) {
+/// Two hydrogen atoms, and the program's own pseudopotential of one.
+const char* const kAtom = R"(&input
+ title='H', zed=1.0, rel=0, config='1s1', iswitch=3, dft='PZ'
+/
+&inputp
+ pseudotype=1, lloc=0, file_pseudopw='H.UPF', tm=.true.
+/
+1
+1S 1 0 1.00 0.00 0.80 0.80
+)";
+const char* const kTwoAtoms = R"(&control
+ calculation='scf', prefix='h2', pseudo_dir='./', outdir='./scratch'
+/
+&system
+ ibrav=1, celldm(1)=8.0, nat=2, ntyp=1, ecutwfc=12.0
+/
+&electrons
+/
+ATOMIC_SPECIES
+ H 1.008 H.UPF
+ATOMIC_POSITIONS bohr
+ H 0.0 0.0 0.0
+ H 1.4 0.0 0.0
+K_POINTS gamma
+)";
+
+/// What a program measures differs between any two runs of it. In lines that match `timed`, numbers become "#" and spaces one;
+/// lines that match `dropped` go. All other lines stay as they are.
+std::string without_times(const std::string& output, const std::string& timed, const std::string& dropped = "") {
+  const std::regex number("[-+]?[0-9]+([.:][0-9]*)*([eE][-+]?[0-9]+)?");
+  const std::regex spaces(" +");
+  const std::regex is_timed(timed);
+  const std::regex is_dropped(dropped);
   std::istringstream lines(output);
-  std::string table;
-  bool inside = false;
+  std::string result;
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("Step") != std::string::npos) inside = true;
-    if (line.rfind("Loop time", 0) == 0) inside = false;
-    if (inside) table += line + "\n";
+    if (!dropped.empty() && std::regex_search(line, is_dropped)) continue;
+    if (std::regex_search(line, is_timed)) line = std::regex_replace(std::regex_replace(line, number, "#"), spaces, " ");
+    result += line + "\n";
   }
-  return table;
+  return result;
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 class Others : public testing::Test {
@@ -118,7 +154,10 @@ TEST_F(Others, Lammps) {
   const HostRun without = run(command, {});
   ASSERT_EQ(without.status, 0) << without.err;
   const HostRun with = run(command, recorded_into(directory_.path() + "/traces"));
-  EXPECT_EQ(table_of(with.out), table_of(without.out));
+  // The loop's time and rate, the table of where it went, and the wall time of all.
+  const std::string timed = "^(Loop time|Performance|Pair|Neigh|Comm|Output|Modify|Other|Total wall time| *create_atoms CPU)|% CPU use";
+  EXPECT_EQ(without_times(with.out, timed), without_times(without.out, timed));
+  EXPECT_NE(without.out.find("\n     200 "), std::string::npos) << "it ran to its end:\n" << without.out;
   EXPECT_EQ(with.status, 0);
   expect_whole(1000);
 }
@@ -135,12 +174,57 @@ TEST_F(Others, Hpcc) {
     input << line << "\n";
   }
   write("hpccinf.txt", input.str().c_str());
+  const fs::path result = directory_.path() + "/hpccoutf.txt";
+  ASSERT_EQ(run({"/usr/bin/hpcc"}, {}).status, 0);
+  const std::string without = text_of(result);
+  fs::remove(result);
   const HostRun with = run({"/usr/bin/hpcc"}, recorded_into(directory_.path() + "/traces"));
   EXPECT_EQ(with.status, 0) << with.err;
-  std::ifstream result(directory_.path() + "/hpccoutf.txt");
-  const std::string text((std::istreambuf_iterator<char>(result)), std::istreambuf_iterator<char>());
-  EXPECT_NE(text.find("Success=1"), std::string::npos);
+  // Nearly every line is a rate. Integers stay, but for repetitions that it chooses by what it measured.
+  const std::string timed = "[0-9][.e][-+0-9]|^max number of ping pong pairs|^max client pings";
+  EXPECT_EQ(without_times(text_of(result), timed, "^Current time"), without_times(without, timed, "^Current time"));
+  EXPECT_NE(without.find("Success=1"), std::string::npos);
   expect_whole(10000);
+}
+
+TEST_F(Others, NetPipe) {
+  if (!fs::exists("/usr/bin/NPopenmpi")) GTEST_SKIP() << "netpipe-openmpi is not installed";
+  const std::vector<std::string> command{"/usr/bin/NPopenmpi", "-u", "256", "-n", "50"};
+  const fs::path result = directory_.path() + "/np.out";
+  const HostRun without = run(command, {});
+  ASSERT_EQ(without.status, 0) << without.err;
+  const std::string file = text_of(result);
+  fs::remove(result);
+  const HostRun with = run(command, recorded_into(directory_.path() + "/traces"));
+  EXPECT_EQ(with.status, 0);
+  // "12:      48 bytes     50 times -->   3339.13 Mbps in       0.11 usec"; in the file, size and rate.
+  const auto sizes = [](const std::string& text, const std::string& rate) {
+    return std::regex_replace(text, std::regex(rate), "#");
+  };
+  EXPECT_EQ(sizes(with.out, " +[0-9.]+ Mbps in +[0-9.]+ usec"), sizes(without.out, " +[0-9.]+ Mbps in +[0-9.]+ usec"));
+  EXPECT_EQ(sizes(with.err, " +[0-9.]+ Mbps in +[0-9.]+ usec"), sizes(without.err, " +[0-9.]+ Mbps in +[0-9.]+ usec"));
+  EXPECT_EQ(sizes(text_of(result), " +[0-9]+\\.[0-9]+"), sizes(file, " +[0-9]+\\.[0-9]+"));
+  EXPECT_NE(file, "");
+  expect_whole(1000);
+}
+
+TEST_F(Others, QuantumEspresso) {
+  if (!fs::exists("/usr/bin/pw.x") || !fs::exists("/usr/bin/ld1.x")) GTEST_SKIP() << "quantum-espresso is not installed";
+  HostOptions options;
+  options.directory = directory_.path();
+  write("atom.in", kAtom);
+  ASSERT_EQ(run_host({"/bin/sh", "-c", "ld1.x < atom.in"}, options).status, 0);
+  const std::vector<std::string> command{"/usr/bin/pw.x", "-in", write("pair.in", kTwoAtoms)};
+  const HostRun without = run(command, {{"OMP_NUM_THREADS", "1"}});
+  ASSERT_EQ(without.status, 0) << without.out << without.err;
+  std::vector<std::pair<std::string, std::string>> env = recorded_into(directory_.path() + "/traces");
+  env.emplace_back("OMP_NUM_THREADS", "1");
+  const HostRun with = run(command, env);
+  EXPECT_EQ(with.status, 0) << with.err;
+  const std::string timed = "CPU .*WALL|cpu time spent|starts on|terminated on";
+  EXPECT_EQ(without_times(with.out, timed), without_times(without.out, timed));
+  EXPECT_NE(without.out.find("convergence has been achieved"), std::string::npos) << without.out;
+  expect_whole(500);
 }
 
 }  // namespace

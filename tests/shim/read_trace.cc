@@ -155,6 +155,9 @@ void add_extension(ReadCall& call, const Bytes& bytes, std::uint64_t at, std::ui
       call.name = bytes.get<NameRecord>(at).name;
       break;
     case RecordKind::kIssue:
+      call.issue = bytes.get<IssueRecord>(at);
+      call.has_issue = true;
+      break;
     case RecordKind::kBlock:
       break;
   }

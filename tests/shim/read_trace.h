@@ -21,6 +21,8 @@ struct ReadCall {
   std::vector<trace::CountsRecord> counts{};
   trace::CreationRecord creation{};
   bool has_creation = false;
+  trace::IssueRecord issue{};
+  bool has_issue = false;
   std::string name{};  ///< of an opaque call
 
   OpKind kind() const { return static_cast<OpKind>(record.kind); }

@@ -86,7 +86,7 @@ class JobWriter {
     return builder_.communicator(name + std::to_string(first), name, members);
   }
 
-  std::vector<Operation>& operations() { return builder_.program(rank_).operations; }
+  OperationTable& operations() { return builder_.program(rank_).operations; }
 
   void collective(OpKind kind, CommIndex comm, std::uint64_t count) {
     operations().push_back({.count = Count::of(count),

@@ -49,7 +49,8 @@ struct CallRecord {
   std::uint64_t enter_ticks = 0;
   std::uint64_t return_ticks = 0;  ///< 0 = the call had not returned
   std::uint64_t count = 0;         ///< basic elements: the caller's count x what one of its datatype holds; polls: how often repeated
-  std::uint64_t detail = 0;        ///< collective: fingerprint after it; MPI point-to-point, completion: request id or 0
+  std::uint64_t detail = 0;        ///< collective: fingerprint after it; MPI point-to-point, completion: request id or 0;
+                                   ///< NCCL point-to-point: fingerprint of this peer and direction, 0 = not kept; event calls: the event
   std::uint32_t comm = 0;          ///< id of a communicator side record; 0 = none, or it could not be stored
   std::uint32_t seq = 0;           ///< collective: position on `comm`, from 0; point-to-point: position in (comm, peer, direction) or kNoPosition
   std::int32_t peer = kNoPeer;     ///< root or partner, a rank of `comm`
@@ -104,10 +105,10 @@ struct CountsRecord {
   std::uint32_t commit = 0;
 };
 
-/// kIssue (NCCL).
+/// kIssue (NCCL, and calls of the CUDA runtime and driver that wait for what NCCL does).
 struct IssueRecord {
   std::uint64_t stream = 0;
-  std::uint64_t capture = 0;   ///< id of the graph capture it was recorded into; 0 = executed
+  std::uint64_t capture = 0;   ///< id of the graph capture it was recorded into; 0 = executed. kGraphLaunch: the capture that is executed
   std::uint32_t launch = 0;    ///< equal numbers of one process are issued together; 0 = alone
   std::int32_t device = -1;
   std::uint8_t unused0[28] = {};
@@ -122,8 +123,10 @@ struct CreationRecord {
   std::int32_t key = 0;
   std::int32_t members = 0;    ///< size of the group passed; 0 = not passed
   std::uint32_t tag = 0;       ///< create_group, intercomm_create
-  std::uint64_t group_hash = 0;///< fold over the world ranks of the group passed, as in CommRecord::identity
-  std::uint8_t unused0[28] = {};
+  std::uint64_t group_hash = 0;///< fold over the world ranks of the group passed, as in CommRecord::identity; NCCL: hash of the unique ids
+                               ///< passed (init, grow) or of the ranks excluded (shrink), 0 = none
+  std::uint8_t blocking = 0;   ///< NCCL's config: 0 = not given, 1 = blocking, 2 = not blocking
+  std::uint8_t unused0[27] = {};
   std::uint8_t kind = 0;
   std::uint8_t unused1[7] = {};
   std::uint32_t commit = 0;
@@ -295,14 +298,20 @@ struct VectorRecord {
 };
 static_assert(sizeof(VectorRecord) == 24);
 
-/// kNote, kLibrary (version text of the MPI library), kCommName: text ended by a zero byte follows.
+/// kNote, kLibrary (version text of the library), kCommName: text ended by a zero byte follows.
 struct TextRecord {
   SideHeader header;
-  std::uint32_t subject = 0;     ///< kCommName: the communicator; else 0
+  std::uint32_t subject = 0;     ///< kCommName: the communicator; kLibrary: a trace::Library, 0 = MPI; kNote: NoteSubject; else 0
   std::uint32_t unused = 0;
   std::uint64_t ticks = 0;
 };
 static_assert(sizeof(TextRecord) == 24);
+
+/// TextRecord::subject of a kNote that says something else than that the recorder could not do something.
+enum NoteSubject : std::uint32_t {
+  kNoteImplicitLaunchOrder = 1,  ///< NCCL_LAUNCH_ORDER_IMPLICIT, the value as text
+  kNoteDevice = 2,               ///< the process took a GPU, by the call named: calls of NCCL are to be expected
+};
 
 /// kPythonSite: `frames` frames, innermost first; each is a u32 line, then file and function, both ended by a zero byte.
 struct PythonSiteRecord {

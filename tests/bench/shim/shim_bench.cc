@@ -3,7 +3,7 @@
 // machine does.
 //
 //   LD_PRELOAD=.../liblockstep.so LOCKSTEP_DIR=... shim_bench     and without LD_PRELOAD for the floor; the
-//   target shim_cost runs both
+//   target recorder_cost runs both
 #define MPICH_SKIP_MPICXX 1
 #include <benchmark/benchmark.h>
 #include <mpi.h>

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "unit/read/read_testing.h"
@@ -85,6 +88,53 @@ TEST(MappedFile, SaysWhyAPathCannotBeRead) {
     EXPECT_NE(file.error().message.find(path), std::string::npos);
     EXPECT_NE(file.error().message.find(reason), std::string::npos) << file.error().message;
   }
+}
+
+TEST(MappedFileShortened, GivesZerosForWhatIsGone) {
+  const TempDir dir;
+  const std::string path = dir.write("f", std::string(1 << 20, 'x'));
+  auto file = MappedFile::open(path, 0);
+  ASSERT_TRUE(file);
+  EXPECT_FALSE(file->was_shortened());
+  ASSERT_EQ(::truncate(path.c_str(), 4096), 0);
+  EXPECT_TRUE(file->was_shortened()) << "also before anything of it is read";
+  const std::string_view contents = file->contents();
+  EXPECT_EQ(std::ranges::count(contents, 'x'), 4096);
+  EXPECT_EQ(std::ranges::count(contents, '\0'), (1 << 20) - 4096);
+  const MappedFile moved = std::move(*file);
+  EXPECT_TRUE(moved.was_shortened());
+  ASSERT_EQ(::truncate(path.c_str(), 1 << 20), 0);
+  EXPECT_TRUE(moved.was_shortened()) << "that it has grown again does not bring back what was in it";
+}
+
+TEST(MappedFileShortened, IsNotAFileThatWasReplacedOrRemoved) {
+  const TempDir dir;
+  const std::string path = dir.write("f", std::string(1 << 20, 'x'));
+  const auto file = MappedFile::open(path, 0);
+  ASSERT_TRUE(file);
+  std::filesystem::rename(dir.write("short", "s"), path);
+  EXPECT_FALSE(file->was_shortened());
+  std::filesystem::remove(path);
+  EXPECT_EQ(std::ranges::count(file->contents(), 'x'), 1 << 20);
+  EXPECT_FALSE(file->was_shortened());
+}
+
+TEST(MappedFileShortenedDeathTest, LeavesOtherFaultsAlone) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const TempDir dir;
+  const std::string path = dir.write("f", std::string(8192, 'x'));
+  const auto touch = [&] {
+    const auto ours = MappedFile::open(path, 0);
+    const int descriptor = ::open(path.c_str(), O_RDONLY);
+    const void* theirs = ::mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (!ours || theirs == MAP_FAILED || ::truncate(path.c_str(), 0) != 0) ::_exit(1);
+    ::_exit(static_cast<const volatile char*>(theirs)[4096]);
+  };
+#ifdef __SANITIZE_ADDRESS__
+  EXPECT_DEATH(touch(), "BUS");
+#else
+  EXPECT_EXIT(touch(), testing::KilledBySignal(SIGBUS), "");
+#endif
 }
 
 }  // namespace

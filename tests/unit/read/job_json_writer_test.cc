@@ -114,7 +114,7 @@ TEST(JobJsonWriter, ReadsBackWhatJobJsonCanSay) {
      "barrier a%20b", "barrier x%3D%5B%3B%5D%3F", "group_start", "send 1", "compute inside of 50%", "recv any tag=any", "group_end",
      "batch[isend 1 act; irecv 1 grad handle=h]", "wait", "wait 1", "wait 1 mp", "wait h", "wait stream=s", "nonsense", "all_reduce ghost",
      "all_to_all_v mp i8 counts=1,2", "split mp color=1 key=2 thread=main", "all_gather mp [7]", "all_gather mp odd_type[7]",
-     "all_gather mp odd_type[]", "all_reduce mp f32[1] stream=s flags=blocking,captured", "all_reduce mp f32[1] flags=nonblocking,persistent",
+     "all_gather mp odd_type[]", "all_reduce mp f32[1] stream=s flags=blocking,captured", "all_reduce mp f32[1] flags=nonblocking,persistent,held",
      "probe any mp", "send ? mp payload=f32", "barrier ?", "compute", "MPI_Ibcast mp f32[1] root=1 native_seq=-4", "exit 2"], "3": ["barrier mp"]},
    "ends": {"0": "running", "1": "killed 11"}, "places": {"0": {"host": "n1", "pid": 12, "local_rank": 0, "device": "cuda:0"}},
    "missing": {"3": "head,tail"}, "name": "run \"7\"\n", "ranks_expected": 4})");

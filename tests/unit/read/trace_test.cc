@@ -1,6 +1,11 @@
 // Traces that are whole, wrapped, damaged, foreign or of a later version, each written in memory.
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <random>
+#include <thread>
 
 #include "diagnose/diagnose.h"
 #include "read/load.h"
@@ -28,7 +33,7 @@ struct ReadBack {
   std::string error;
   Report report;
 };
-ReadBack read_back(const std::vector<std::string>& files) {
+ReadBack read_back(const std::vector<std::string>& files, std::size_t most_records_to_replay = kMostRecordsToReplay) {
   JobIntake intake;
   std::vector<std::string> padded;
   std::vector<EvidenceFile> views;
@@ -41,7 +46,7 @@ ReadBack read_back(const std::vector<std::string>& files) {
     views.push_back({.path = names[i], .contents = {padded[i].data(), files[i].size()}});
   }
   ReadBack result;
-  for (const auto& error : read_traces(views, intake)) {
+  for (const auto& error : read_traces(views, intake, most_records_to_replay)) {
     if (error && result.error.empty()) result.error = error->message;
   }
   result.job = std::move(intake).finish();
@@ -228,6 +233,62 @@ TEST(Agreement, PutsRanksIntoPartiesWhereTheyFirstDiffer) {
   EXPECT_EQ(agreement.parties, (std::vector<std::vector<std::int32_t>>{{0, 2}, {1}}));
 }
 
+// ---- large jobs: fingerprints instead of calls --------------------------------------------------------------------------------
+
+constexpr std::size_t kReplayNothing = 0;
+
+/// Three ranks whose rings have wrapped ten times; `change` to the calls of rank 2, `finish` at its end.
+template <class Change, class Finish>
+ReadBack large_job(Change change, Finish finish) {
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 3; ++rank) {
+    TraceSample trace = sample(rank, 3);
+    for (int i = 0; i < 2600; ++i) {
+      SampleCall call = kSum;
+      if (rank == 2) change(i, call);
+      trace.add(call);
+    }
+    if (rank == 2) finish(trace);
+    else trace.finish();
+    files.push_back(trace.bytes());
+  }
+  return read_back(files, kReplayNothing);
+}
+constexpr auto kAsTheOthers = [](int, SampleCall&) {};
+constexpr auto kFinish = [](TraceSample& trace) { trace.finish(); };
+
+TEST(LargeJob, IsDecidedByFingerprintsAlone) {
+  const ReadBack read = large_job(kAsTheOthers, kFinish);
+  EXPECT_EQ(read.job.operation_count(), 0U) << "no call was read";
+  EXPECT_EQ(read.job.earlier_call_count(), 3U * 2601U);
+  EXPECT_TRUE(has_warning(read.job, "agreement is shown by fingerprints of all calls")) << all_warnings(read.job);
+  EXPECT_EQ(read.report.verdict, Verdict::kConsistent);
+}
+
+TEST(LargeJob, ThatDiffersBeforeWhatIsLeftIsReadAndNamedByItsCheckpoints) {
+  const ReadBack read = large_job([](int i, SampleCall& call) { call.redop = i == 1100 ? 2 : 1; }, kFinish);
+  EXPECT_GT(read.job.operation_count(), 0U);
+  ASSERT_EQ(read.report.verdict, Verdict::kMismatch);
+  const Finding& finding = read.report.findings.front();
+  EXPECT_EQ(finding.finding_class, "differs_before_record");
+  EXPECT_NE(finding.title.find("between #1024 and #"), std::string::npos) << finding.title;
+  EXPECT_EQ(finding.divergent_ranks, std::vector<std::int32_t>{2});
+}
+
+TEST(LargeJob, IsReadWhereFingerprintsAreNotAll) {
+  const auto is_read = [](const ReadBack& read) { return read.job.operation_count() > 0; };
+  EXPECT_TRUE(is_read(large_job(kAsTheOthers, [](TraceSample&) {}))) << "one has not ended";
+  EXPECT_TRUE(is_read(large_job([](int i, SampleCall& call) { call.count = i == 2599 ? 5 : 4; }, kFinish))) << "the last call";
+  EXPECT_TRUE(is_read(large_job(kAsTheOthers, [](TraceSample& trace) {
+    trace.add(kSum);
+    trace.finish();
+  }))) << "one call more";
+  EXPECT_TRUE(is_read(large_job(kAsTheOthers, [](TraceSample& trace) {
+    trace.add({.kind = OpKind::kIsend, .count = 1, .datatype = 1, .peer = 0, .tag = 1});
+    trace.finish();
+  }))) << "messages have no fingerprint";
+}
+
 // ---- damage ---------------------------------------------------------------------------------------------------------------
 
 std::string whole() {
@@ -320,6 +381,40 @@ TEST(DamagedTrace, EveryFlippedByteIsSurvived) {
 }
 
 // ---- several files ---------------------------------------------------------------------------------------------------------
+
+/// Rank 1's file is cut by another thread at a random instant of the reading. Whatever that hits, what comes of it is a Job that
+/// says so or one of the whole file, and accuses nobody.
+TEST(DamagedTrace, ShortenedWhileItIsRead) {
+  const TempDir dir;
+  std::vector<std::string> paths;
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceSample trace({.rank = rank, .ranks = 2, .blocks = 200, .block_bytes = 32768});
+    for (int i = 0; i < 100'000; ++i) trace.add(kSum);
+    trace.finish();
+    files.push_back(trace.bytes());
+    paths.push_back(dir.write("rank" + std::to_string(rank) + ".lst", files.back()));
+  }
+  std::minstd_rand random(7);
+  for (int round = 0; round < 20; ++round) {
+    dir.write("rank1.lst", files[1]);
+    const auto wait = std::chrono::microseconds(random() % 8'000);
+    const std::size_t half = files[1].size() / 2;  // it stays a trace
+    const auto size = static_cast<off_t>(half + random() % half);
+    std::jthread other([&] {
+      std::this_thread::sleep_for(wait);
+      EXPECT_EQ(::truncate(paths[1].c_str(), size), 0);
+    });
+    const bool first = round % 4 == 0;
+    if (first) other.join();
+    const Result<Job> job = load_job(std::vector<std::string>{dir.path()});
+    ASSERT_TRUE(job) << job.error().message;
+    const Report report = diagnose(*job);
+    EXPECT_TRUE(report.verdict == Verdict::kConsistent || report.verdict == Verdict::kInsufficient) << report.summary;
+    EXPECT_TRUE(!job->quality().complete || job->operation_count() == 200'002U);
+    EXPECT_FALSE(first && job->quality().complete);
+  }
+}
 
 TEST(TraceSet, ReadsTheYoungestOfSeveralRuns) {
   TraceSample old_run({.rank = 0, .ranks = 1, .run = "a.r0"});

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Runs the programs of this folder for real under the recorder, until they hang or end, and checks what was recorded.
+
+usage: live.py LOCKSTEP JOB_RUNNER LIBRARY [--seconds N] [NAME...]      LIBRARY: liblockstep.so
+
+Those of NCCL and torch run on the stand-in for NCCL, those of MPI under Open MPI. Groups of a recorded run have other names, so the group is
+compared by its members. Programs that job_runner cannot run (calls that the library does not have) are listed and not counted.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ENDED, UNREADABLE, HUNG = 0, 3, 10
+
+
+def run_live(tools, job, folder, seconds):
+    lockstep, runner, library = tools
+    path = pathlib.Path(folder) / "job.json"
+    path.write_text(json.dumps(job), encoding="utf-8")
+    traces = pathlib.Path(folder) / "traces"
+    over = "mpi" if job.get("library") == "mpi" else "nccl"
+    environment = dict(os.environ, LD_PRELOAD=library, LOCKSTEP_DIR=str(traces))
+    run = subprocess.run([runner, "--over", over, "--timeout", str(seconds), str(path)], env=environment, capture_output=True, text=True,
+                         timeout=120, check=False)
+    if not traces.is_dir():
+        return run, None
+    check = subprocess.run([lockstep, "check", "--format", "json", str(traces)], capture_output=True, text=True, timeout=60, check=False)
+    try:
+        return run, json.loads(check.stdout)
+    except ValueError:
+        return run, None
+
+
+def faults_of(report, expected, groups):
+    first = report["findings"][0] if report["findings"] else {}
+    faults = []
+    if report["verdict"] not in expected["verdicts"]:
+        faults.append(f"verdict {report['verdict']} ({first.get('class')}), expected {expected['verdicts']}")
+    if "ranks" in expected and first.get("divergent_ranks") != expected["ranks"]:
+        faults.append(f"ranks {first.get('divergent_ranks')}, expected {expected['ranks']}")
+    members = (first.get("communicator") or {}).get("ranks")
+    if "group" in expected and expected["group"] in groups and members != groups[expected["group"]]:
+        faults.append(f"group {members}, expected {expected['group']}")
+    if "seq" in expected and (first.get("position") or {}).get("seq") != expected["seq"]:
+        faults.append(f"position {(first.get('position') or {}).get('seq')}, expected {expected['seq']}")
+    return faults
+
+
+def main():
+    arguments = sys.argv[1:]
+    seconds = 2
+    if "--seconds" in arguments:
+        at = arguments.index("--seconds")
+        seconds = int(arguments[at + 1])
+        del arguments[at:at + 2]
+    tools, names = arguments[:3], arguments[3:]
+    here = pathlib.Path(__file__).parent
+    right = counted = twins = twins_right = 0
+    for file in sorted(here.glob("*.json")):
+        if names and file.stem not in names:
+            continue
+        pattern = json.loads(file.read_text(encoding="utf-8"))
+        for part in ("broken", "repaired"):
+            with tempfile.TemporaryDirectory() as folder:
+                run, report = run_live(tools, pattern[part], folder, seconds)
+            if run.returncode == UNREADABLE or report is None:
+                print(f"{file.stem} {part}: not run: {(run.stderr or run.stdout).strip().splitlines()[-1:]}")
+                continue
+            if part == "repaired":
+                twins += 1
+                good = run.returncode == ENDED and report["verdict"] == "consistent"
+                twins_right += good
+                if not good:
+                    print(f"{file.stem} repaired: exit {run.returncode}, {report['verdict']}: {[f['title'] for f in report['findings']]}")
+                continue
+            counted += 1
+            faults = faults_of(report, pattern["expected"], pattern["broken"].get("groups", {}))
+            right += not faults
+            if faults:
+                print(f"{file.stem} broken: exit {run.returncode}: {'; '.join(faults)}")
+    print(f"{right} of {counted} broken programs right, {twins_right} of {twins} repaired ones consistent")
+    return 0 if counted and right * 20 >= counted * 19 and twins_right == twins else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+// Launches and runs units, as many at once on a device as its settings allow.
+#include "nccl/unit.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <set>
+
+#include "nccl/config.h"
+#include "nccl/steps.h"
+
+namespace lockstep::standin {
+namespace {
+
+using namespace nccl;
+
+/// The units of one device of this process.
+struct Device {
+  std::set<std::uint64_t> issued{};   ///< tickets of units not done, in the order of issue
+  std::set<std::uint64_t> waiting{};  ///< of those that have come to the head of their stream
+  int running = 0;
+};
+
+struct Residency {
+  std::mutex mutex{};
+  std::condition_variable changed{};
+  std::map<int, Device> devices{};
+  std::uint64_t tickets = 0;
+};
+
+Residency& residency() {
+  static auto* only = new Residency;
+  return *only;
+}
+
+/// `at_head`: nothing is before the unit on its streams. Then its turn comes in the order of issue, whichever worker is faster.
+std::uint64_t take_ticket(int device, bool at_head) {
+  const std::lock_guard lock(residency().mutex);
+  const std::uint64_t ticket = ++residency().tickets;
+  residency().devices[device].issued.insert(ticket);
+  if (at_head) residency().devices[device].waiting.insert(ticket);
+  return ticket;
+}
+
+bool may_start(int device, std::uint64_t ticket) {
+  const Device& units = residency().devices[device];
+  if (config().launch_order_implicit && *units.issued.begin() != ticket) return false;
+  return config().resident == 0 || (units.running < config().resident && *units.waiting.begin() == ticket);
+}
+
+void begin_residency(const ncclComm& comm, std::uint64_t ticket) {
+  struct Question {
+    const ncclComm* comm;
+    std::uint64_t ticket;
+  } question{&comm, ticket};
+  std::unique_lock lock(residency().mutex);
+  Device& device = residency().devices[comm.device];
+  device.waiting.insert(ticket);
+  if (!may_start(comm.device, ticket)) {
+    Wait wait;
+    wait.host = false;
+    wait.argument = &question;
+    wait.ready = [](void* argument) {
+      const auto& asked = *static_cast<Question*>(argument);
+      const std::lock_guard held(residency().mutex);
+      return asked.comm->aborted.load() || may_start(asked.comm->device, asked.ticket);
+    };
+    wait.describe = [](void* argument, char* text, std::size_t size) {
+      const auto& asked = *static_cast<Question*>(argument);
+      const std::string said = "rank " + std::to_string(asked.comm->rank) + " waits for other collectives of device " +
+                               std::to_string(asked.comm->device);
+      text[said.copy(text, size - 1)] = '\0';
+    };
+    lock.unlock();
+    cuda().wait_begin(&wait);
+    lock.lock();
+    while (!may_start(comm.device, ticket) && !comm.aborted.load())
+      residency().changed.wait_for(lock, std::chrono::milliseconds(200));
+    lock.unlock();
+    cuda().wait_end(&wait);
+    lock.lock();
+  }
+  device.waiting.erase(ticket);
+  ++device.running;
+  lock.unlock();
+  residency().changed.notify_all();
+}
+
+void end_residency(const ncclComm& comm, std::uint64_t ticket) {
+  {
+    const std::lock_guard lock(residency().mutex);
+    Device& device = residency().devices[comm.device];
+    device.issued.erase(ticket);
+    --device.running;
+  }
+  residency().changed.notify_all();
+}
+
+/// Moves all calls on until they are done: collectives one after another, messages beside them; behind them where NCCL does so.
+void run_calls(ncclComm& comm, const std::vector<Call>& calls) {
+  std::vector<std::unique_ptr<Steps>> messages;
+  std::vector<const Call*> collectives;
+  for (const Call& call : calls) {
+    if (call.is_message()) messages.push_back(message_steps(call));
+    else collectives.push_back(&call);
+  }
+  const bool messages_last = config().groups == GroupMode::kNccl226;
+  std::unique_ptr<Steps> collective;
+  std::size_t next = 0;
+  const auto step = [&] {
+    bool any = false;
+    if (collective == nullptr && next < collectives.size()) collective = collective_steps(*collectives[next++]);
+    if (collective != nullptr) {
+      const Progress progress = collective->advance();
+      any = progress != Progress::kNone;
+      if (progress == Progress::kDone) collective.reset();
+    }
+    if (messages_last && (collective != nullptr || next < collectives.size())) return any;
+    for (auto& message : messages) {
+      const Progress progress = message->advance();
+      any = any || progress != Progress::kNone;
+      if (progress == Progress::kDone) message.reset();
+    }
+    std::erase(messages, nullptr);
+    return any;
+  };
+  const auto describe = [&] {
+    if (collective != nullptr) return collective->describe();
+    return messages.empty() ? std::string() : messages.front()->describe();
+  };
+  const Segment& segment = *comm.segment;
+  while (!comm.aborted.load()) {
+    segment.lock();
+    bool moved = false;
+    while (step()) moved = true;
+    const bool finished = collective == nullptr && next == collectives.size() && messages.empty();
+    const std::uint32_t generation = segment.header().generation.load() + (moved ? 1 : 0);
+    segment.unlock();
+    if (moved) segment.changed();
+    if (finished) break;
+    wait_until(
+        segment, comm.aborted, false, [&] { return segment.header().generation.load() != generation; }, describe);
+  }
+}
+
+}  // namespace
+
+ncclResult_t launch_unit(std::vector<Call> calls) {
+  ncclComm* comm = calls.front().comm;
+  std::vector<CUstream_st*> streams;
+  for (const Call& call : calls)
+    if (std::ranges::find(streams, call.stream) == streams.end()) streams.push_back(call.stream);
+  const bool captured = cuda().capture_id(streams.front()) != 0;
+  std::vector<Position> after{comm->last_unit};  // one communicator's units run in the order of issue
+  for (CUstream_st* stream : streams) {
+    if (cuda().stream(stream) == nullptr) return fail(ncclUnhandledCudaError, "no such stream", comm);
+    after.push_back(cuda().tail(stream));
+  }
+  struct Unit {
+    ncclComm* comm;
+    std::vector<Call> calls;
+    std::uint64_t ticket;
+    bool captured;
+  };
+  auto* unit = new Unit{comm, std::move(calls), captured ? 0 : take_ticket(comm->device, cuda().passed(after.data(), after.size())), captured};
+  if (!captured) ++comm->outstanding;
+  const Work work{[](void* argument) {
+                    auto& run = *static_cast<Unit*>(argument);
+                    const std::uint64_t ticket = run.captured ? take_ticket(run.comm->device, true) : run.ticket;
+                    begin_residency(*run.comm, ticket);
+                    run_calls(*run.comm, run.calls);
+                    end_residency(*run.comm, ticket);
+                    if (!run.captured) --run.comm->outstanding;
+                  },
+                  [](void* argument) { delete static_cast<Unit*>(argument); }, unit};
+  const Position at = cuda().enqueue(streams.front(), work, after.data(), after.size());
+  if (!captured) comm->last_unit = at;
+  for (std::size_t i = 1; i < streams.size(); ++i) cuda().enqueue(streams[i], {}, &at, 1);
+  return ncclSuccess;
+}
+
+}  // namespace lockstep::standin

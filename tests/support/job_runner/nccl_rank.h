@@ -1,0 +1,37 @@
+// Runs the program of one rank of a Job over NCCL. job_runner starts a process for each, standin_truth a thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "model/job.h"
+#include "nccl/api.h"
+
+namespace lockstep::testing {
+
+/// One id for every communicator of a Job, in their order.
+using UniqueIds = std::span<const nccl::ncclUniqueId>;
+
+struct RankOutcome {
+  std::string error{};      ///< empty: the program came to its end
+  bool unsupported = false; ///< it holds a call that NCCL does not have
+  bool wrong_data = false;
+};
+
+struct NcclRankOptions {
+  int device = 0;
+  bool check_data = true;
+  std::atomic<std::uint32_t>* operation = nullptr;  ///< kept at the operation under way
+  std::atomic<std::uint32_t>* phase = nullptr;      ///< kept at the RankPhase
+};
+
+/// Communicators that no line of the Job makes are made first, in their order. Host waits happen where the lines say so, and once
+/// behind the last.
+RankOutcome run_nccl_rank(const Job& job, std::int32_t rank, UniqueIds ids, const NcclRankOptions& options);
+
+/// Whether a line of the Job makes this communicator.
+bool is_made_by_a_line(const Job& job, CommIndex comm);
+
+}  // namespace lockstep::testing
