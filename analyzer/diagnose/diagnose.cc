@@ -11,6 +11,7 @@
 #include "base/rank_ranges.h"
 #include "diagnose/collective_findings.h"
 #include "diagnose/describe.h"
+#include "diagnose/device_rules.h"
 #include "diagnose/difference.h"
 #include "diagnose/draft.h"
 #include "diagnose/message_findings.h"
@@ -85,6 +86,10 @@ class Diagnosis {
         names.emplace_back(blocking_model_name(model));
       }
     }
+    // Without messages NCCL has nothing to buffer.
+    if (job_.library() == Library::kNccl && std::ranges::find(models_, BlockingModel::kEager) == models_.end()) {
+      names.insert(names.begin() + 1, "eager");
+    }
     // Models that are not told apart for this job block alike.
     if (models_.size() == 1) names = {"lazy", "eager", "blocking"};
     return names;
@@ -98,7 +103,7 @@ class Diagnosis {
       if (names.empty()) names = models_that_stall();
       Draft draft{.finding = cycle_finding(describe_, standstill_, cause), .stalls = true};
       draft.finding.models = names;
-      describe_nccl_cycle(cause, draft.finding);
+      describe_device_rules(describe_, standstill_, cause, models_, draft.finding);
       std::vector<CommIndex> communicators;
       for (const std::size_t s : cause.stuck) {
         if (standstill_.stuck[s].gate == kNoGate) continue;
@@ -109,44 +114,6 @@ class Diagnosis {
       cycles.push_back(std::move(draft));
     }
     std::ranges::move(cycles, std::back_inserter(drafts_));
-  }
-
-  /// What NCCL makes of a cycle: small messages may pass, a rank cannot exchange with itself but in one group, and a host that
-  /// waits for a stream is why the next call does not come.
-  void describe_nccl_cycle(const Cause& cause, Finding& finding) const {
-    const auto in_cycle = [&](std::int32_t rank) { return std::ranges::binary_search(cause.ranks, rank); };
-    for (const WaitingHost& host : standstill_.waiting_hosts) {
-      const std::int32_t rank = job_.program(host.program).rank;
-      if (!in_cycle(rank)) continue;
-      const Operation& wait = describe_.operation(host.program, host.operation);
-      finding.explanation += fmt::format("; the host of rank {} stands in {}{}{} and issues nothing more until it returns", rank,
-                                         op_name(wait.kind), describe_.from_site(wait), completed_before(host));
-      break;
-    }
-    if (job_.library() != Library::kNccl) return;
-    if (cause.ranks.size() == 1 && finding.finding_class == "message_order") {
-      finding.finding_class = "self_message_unpaired";
-      finding.explanation += "; a send to the own rank and its receive must stand in one group, else NCCL returns ncclInvalidUsage";
-      finding.fix = "put the send and the receive between ncclGroupStart and ncclGroupEnd, or copy on the device";
-      return;
-    }
-    const bool buffered = std::ranges::find(models_, BlockingModel::kEager) != models_.end() &&
-                          std::ranges::find(finding.models, "eager") == finding.models.end();
-    if (!buffered) return;
-    finding.severity = Severity::kContractViolation;
-    finding.explanation += "; small messages may pass by NCCL's buffers, larger ones do not";
-  }
-
-  /// What the evidence says had completed on the rank when its host came to the wait.
-  std::string completed_before(const WaitingHost& host) const {
-    for (std::uint32_t i = host.operation; i-- > 0;) {
-      const Operation& operation = describe_.operation(host.program, i);
-      const bool calls = is_placed_collective(operation) || is_placed_message(operation);
-      if (calls && operation.state == OpState::kCompleted) {
-        return fmt::format(" (the last call known to have completed is {})", describe_.call(host.program, i));
-      }
-    }
-    return "";
   }
 
   /// The cause whose ranks stand at, or are missed at, a call of the communicator.

@@ -106,9 +106,11 @@ class Matcher {
     for (std::uint32_t i = 0; i < operations.size(); ++i) {
       const Operation& operation = operations[i];
       add_traits(operation, traits);
-      if ((operation.flags & (kOpFailed | kOpThreadUnsafe)) != 0 || operation.kind == OpKind::kInit) note(index, i);
+      // Most calls are plain collectives: one look tells that no rule but the common ones applies.
+      const bool is_rare = (operation.flags | operation.launch | operation.extra) != 0;
+      if (is_rare) [[unlikely]] note_if_noteworthy(operation, index, i);
       if (is_collective(operation.kind)) {
-        if (operation.comm == kNoComm || !takes_effect(operation)) continue;
+        if (operation.comm == kNoComm || (is_rare && !takes_effect(operation))) continue;
         std::uint32_t& count = count_[to_size(operation.comm)];
         std::uint64_t& fingerprint = fingerprint_[to_size(operation.comm)];
         if (count == 0) {
@@ -120,8 +122,7 @@ class Matcher {
         if (result_.begins_late && position < result_.communicators[to_size(operation.comm)].first_position) continue;
         fingerprint = (fingerprint ^ signature(job_, operation)) * 0x9e3779b97f4a7c15ULL;
         fingerprint ^= fingerprint >> 31;
-        if (nccl_ && operation.launch != 0) add_to_partition(operation);
-        if (operation.extra != 0 && has_pairwise_counts(operation.kind)) has_vectors_[to_size(operation.comm)] = true;
+        if (is_rare) [[unlikely]] read_rare_collective(operation);
       } else if (is_point_to_point(operation.kind)) {
         if (takes_effect(operation)) read_message(index, program, i);
       } else if (operation.kind == OpKind::kProbe) {
@@ -144,8 +145,14 @@ class Matcher {
     result_.traits[to_size(index)] = traits;
   }
 
-  void note(ProgramIndex program, std::uint32_t operation) {
-    if (result_.noteworthy.size() < MatchResult::kMostNoteworthy) result_.noteworthy.push_back({program, operation});
+  void note_if_noteworthy(const Operation& operation, ProgramIndex program, std::uint32_t i) {
+    if ((operation.flags & (kOpFailed | kOpThreadUnsafe)) == 0 && operation.kind != OpKind::kInit) return;
+    if (result_.noteworthy.size() < MatchResult::kMostNoteworthy) result_.noteworthy.push_back({program, i});
+  }
+
+  void read_rare_collective(const Operation& operation) {
+    if (nccl_ && operation.launch != 0) add_to_partition(operation);
+    if (operation.extra != 0 && has_pairwise_counts(operation.kind)) has_vectors_[to_size(operation.comm)] = true;
   }
 
   /// Positions are hashed that are launched together with the one before.

@@ -48,8 +48,10 @@ std::uint64_t signature(const Job& job, const Operation& operation) {
   std::uint64_t small = static_cast<std::uint64_t>(operation.kind) |
                         static_cast<std::uint64_t>(operation.datatype) << 8;
   if (what.reduction) small |= static_cast<std::uint64_t>(operation.redop) << 24;
-  if (operation.nonblocking() && job.library() == Library::kMpi) small |= std::uint64_t{1} << 40;
-  small |= static_cast<std::uint64_t>(operation.flags & kOpReplayed) << 35;
+  if (operation.flags != 0) {
+    if (operation.nonblocking() && job.library() == Library::kMpi) small |= std::uint64_t{1} << 40;
+    small |= static_cast<std::uint64_t>(operation.flags & kOpReplayed) << 35;
+  }
   const std::uint64_t root = what.root ? static_cast<std::uint32_t>(operation.peer) : 0;
   const std::uint64_t count = what.count ? operation.count.bits() : 0;
   std::uint64_t hash = mix(mix(small + root * 0x9e3779b97f4a7c15ULL) + count);

@@ -1,0 +1,105 @@
+// The rules of NCCL one by one: what is told, how severe it is, and that what NCCL allows is not told.
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "diagnose/diagnose.h"
+#include "support/job_text.h"
+
+namespace lockstep {
+namespace {
+
+struct RuleCase {
+  std::string name;
+  std::string head;                                ///< keys beside groups and ranks, each with a comma behind it
+  std::vector<std::vector<std::string>> programs;  ///< by rank; groups a and b are all ranks
+  std::string expected;                            ///< "severity class" of the first finding; "" = consistent, nothing told
+};
+void PrintTo(const RuleCase& c, std::ostream* os) { *os << c.name; }
+
+Job job_of(const RuleCase& c) {
+  std::string members;
+  std::string ranks;
+  for (std::size_t rank = 0; rank < c.programs.size(); ++rank) {
+    members += (rank == 0 ? "" : ",") + std::to_string(rank);
+    ranks += (rank == 0 ? "\"" : ",\"") + std::to_string(rank) + "\": [";
+    for (std::size_t i = 0; i < c.programs[rank].size(); ++i) ranks += (i == 0 ? "\"" : ",\"") + c.programs[rank][i] + "\"";
+    ranks += "]";
+  }
+  return testing::job_from_json("{\"library\": \"nccl\", " + c.head + "\"groups\": {\"a\": [" + members + "], \"b\": [" + members +
+                                "]}, \"ranks\": {" + ranks + "}}");
+}
+
+class NcclRules : public ::testing::TestWithParam<RuleCase> {};
+
+TEST_P(NcclRules, TellsWhatTheRuleSays) {
+  const Report report = diagnose(job_of(GetParam()));
+  std::string told;
+  if (!report.findings.empty()) {
+    told = std::string(severity_name(report.findings[0].severity)) + " " + report.findings[0].finding_class;
+  }
+  EXPECT_EQ(told, GetParam().expected) << (report.findings.empty() ? "" : report.findings[0].explanation);
+  if (GetParam().expected.empty()) {
+    EXPECT_EQ(report.verdict, Verdict::kConsistent);
+  }
+}
+
+const std::vector<std::string> kAThenB{"all_reduce a f32[8] stream=s", "all_reduce b f32[8] stream=t"};
+const std::vector<std::string> kBThenA{"all_reduce b f32[8] stream=t", "all_reduce a f32[8] stream=s"};
+
+INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
+    {"AsManyBytesOfAnotherType", "", {{"all_gather a f32[2]"}, {"all_gather a f16[4]"}}, "contract_violation datatype_differs"},
+    {"OtherBytesOfAnotherType", "", {{"all_gather a f32[2]"}, {"all_gather a f16[2]"}}, "certain datatype_differs"},
+    {"ReductionOfAnotherType", "", {{"all_reduce a f32[2]"}, {"all_reduce a i32[2]"}}, "certain datatype_differs"},
+    {"MessageOfAsManyBytes", "", {{"send 1 a f32[2]"}, {"recv 0 a f16[4]"}}, "contract_violation message_differs"},
+    {"AllZeroIsNoCall", "", {{"all_reduce a f32[0]", "stream_sync"}, {"all_reduce a f32[0]", "stream_sync"}}, ""},
+    {"ZeroOnOneRank", "", {{"all_reduce a f32[0]"}, {"all_reduce a f32[4]"}}, "certain size_differs"},
+    {"ZeroLeftOut", "", {{"all_reduce a f32[0]"}, {}}, "contract_violation never_arrived"},
+    {"EmptyMessageMustBeMatched", "", {{"send 1 a f32[0]"}, {}}, "certain message_unmatched"},
+    {"SortedGroup", "", {{"batch[all_reduce a f32[4096]; all_reduce a f32[8]]"}, {"batch[all_reduce a f32[8]; all_reduce a f32[4096]]"}},
+     "contract_violation order_differs"},
+    {"OneBinIsNotSorted", "", {{"batch[all_reduce a f32[1000]; all_reduce a f32[1001]]"}, {"batch[all_reduce a f32[1001]; all_reduce a f32[1000]]"}},
+     "certain order_differs"},
+    {"RootsOfOneGroupSince229", "\"library_version\": \"2.29.2\", ",
+     {{"batch[broadcast a f32[8] root=0; broadcast a f32[8] root=1]"}, {"batch[broadcast a f32[8] root=1; broadcast a f32[8] root=0]"}},
+     "contract_violation order_differs"},
+    {"RootsOfOneGroupBefore", "\"library_version\": \"2.28.9\", ",
+     {{"batch[broadcast a f32[8] root=0; broadcast a f32[8] root=1]"}, {"batch[broadcast a f32[8] root=1; broadcast a f32[8] root=0]"}},
+     "certain order_differs"},
+    {"OtherGroupBoundaries", "", {{"batch[all_reduce a f32[8]; all_reduce a f32[8]]"}, {"all_reduce a f32[8]", "all_reduce a f32[8]"}},
+     "contract_violation group_partition_differs"},
+    {"FactorsOfPreMulSumAreFree", "", {{"all_reduce a f32[8] redop=premul_sum(0.5)"}, {"all_reduce a f32[8] redop=premul_sum(0.25)"}}, ""},
+    {"OtherOrderOnOtherStreams", "\"library_version\": \"2.28.9\", ", {kAThenB, kBThenA}, "potential order_across_communicators"},
+    {"OtherOrderBeforeTheImplicitOne", "\"library_version\": \"2.20.5\", ", {kAThenB, kBThenA}, "contract_violation order_across_communicators"},
+    {"OtherOrderWithImplicitOrder", "\"launch_order\": \"implicit\", ", {kAThenB, kBThenA}, "certain order_across_communicators"},
+    {"HostWaitsBetween", "", {{kAThenB[0], "stream_sync stream=s", kAThenB[1]}, {kBThenA[0], "device_sync", kBThenA[1]}},
+     "certain order_across_communicators"},
+    {"HostWaitOfOneRankOnly", "\"library_version\": \"2.28.9\", ", {{kAThenB[0], "stream_sync stream=s", kAThenB[1]}, kBThenA}, "potential order_across_communicators"},
+    {"MessagesOutsideAGroup", "", {{"send 1 a f32[8]", "recv 1 a f32[8]"}, {"send 0 a f32[8]", "recv 0 a f32[8]"}}, "contract_violation message_order"},
+    {"MessagesInAGroup", "", {{"batch[send 1 a f32[8]; recv 1 a f32[8]]"}, {"batch[send 0 a f32[8]; recv 0 a f32[8]]"}}, ""},
+    {"SelfMessageOutsideAGroup", "", {{"send 0 a f32[8]", "recv 0 a f32[8]"}, {}}, "certain self_message_unpaired"},
+    {"CapturedAndNeverLaunched", "", {{"all_reduce a f32[8] flags=captured handle=g"}, {"all_reduce a f32[8]"}}, "certain never_arrived"},
+    {"GraphAgainstDirectCall", "", {{"all_reduce a f32[8] flags=captured handle=g", "graph_launch handle=g"}, {"all_reduce a f32[8]"}},
+     "contract_violation capture_differs"},
+    {"RefusedCall", "", {{"all_reduce a f32[8] result=4"}, {"all_reduce a f32[8]"}, {"all_reduce a f32[8]"}}, "certain call_refused"},
+    {"InProgressIsNoError", "", {{"all_reduce a f32[8] result=7"}, {"all_reduce a f32[8]"}}, ""},
+    {"TwoThreads", "", {{"all_reduce a f32[8] flags=thread_unsafe"}, {"all_reduce a f32[8]"}}, "contract_violation threads_share_communicator"},
+    {"InitNotJoined", "", {{"init a"}, {"init a"}, {}}, "certain creation_not_joined"},
+    {"SplitWithoutNoColour", "", {{"split a color=0"}, {"split a color=0"}, {}}, "certain creation_not_joined"},
+    {"UnequalPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=4,1 recv_counts=2,1"}}, "certain size_differs"},
+    {"EqualPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=3,1 recv_counts=2,1"}}, ""},
+}), [](const auto& test) { return test.param.name; });
+
+TEST(NcclHostWaits, TheReportNamesTheHostThatWaitsAndWhatHadCompleted) {
+  const Report report = diagnose(testing::job_from_json(R"({"library": "nccl", "groups": {"a": [0,1], "b": [0,1]}, "ranks": {
+    "0": ["all_reduce a f32[1] stream=s state=completed", "all_reduce a f32[8] stream=s", "device_sync site=step@train.py:9", "all_reduce b f32[8] stream=t"],
+    "1": ["all_reduce a f32[1] stream=s state=completed", "all_reduce b f32[8] stream=t", "stream_sync stream=t", "all_reduce a f32[8] stream=s"]}})"));
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.verdict, Verdict::kDeadlock);
+  EXPECT_NE(report.findings[0].explanation.find("the host of rank 0 stands in device_sync from step (train.py:9)"), std::string::npos)
+      << report.findings[0].explanation;
+  EXPECT_NE(report.findings[0].explanation.find("known to have completed is all_reduce #0 on a"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
