@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -31,6 +32,8 @@ TraceDeviceCalls& TraceDeviceCalls::operator=(TraceDeviceCalls&& other) noexcept
   streams_ = std::move(other.streams_);
   events_ = std::move(other.events_);
   open_launches_ = std::move(other.open_launches_);
+  busy_ = std::move(other.busy_);
+  without_effect_ = std::move(other.without_effect_);
   return *this;
 }
 
@@ -126,7 +129,7 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
   const std::uint32_t index = push(operation);
   if (is_point_to_point(operation.kind)) result_.messages.push_back({index, call.seq});
   if (issue.capture == 0) issue_to(issue.stream, index);
-  if (issue.launch != 0) open_launches_.try_emplace(issue.launch, index);
+  if (issue.launch != 0) open_launches_[issue.launch].push_back(index);
 }
 
 void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExtensions& extensions, Operation operation) {
@@ -149,7 +152,7 @@ void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExt
   if (open_group_ != 0) {
     operation.launch = open_group_;
     if (operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
-    open_launches_.try_emplace(open_group_, static_cast<std::uint32_t>(operations().size()));
+    open_launches_[open_group_].push_back(static_cast<std::uint32_t>(operations().size()));
   }
   push(operation);
 }
@@ -167,57 +170,49 @@ void TraceDeviceCalls::add_group(const trace::CallRecord& call, Operation operat
   open_group_ = 0;
   const auto open = open_launches_.find(call.aux);
   if (open == open_launches_.end()) return;
-  const std::uint32_t first = open->second;
   if (call.detail == 1) {
     undo_launch(call.aux, "simulated");
   } else if (returned && call.result != 0 && call.result != kInProgress) {
     refuse_launch(call.aux, fmt::format("NCCL says of its group: {}", result_name(call.result)));
   } else if (returned && call.result == 0) {
-    for (std::size_t i = first; i < operations().size(); ++i) {
+    for (const std::uint32_t i : open->second) {
       Operation& made = operations()[i];
-      if (made.launch == call.aux && op_class(made.kind) == OpClass::kCreation && !made.nonblocking()) made.state = OpState::kCompleted;
+      if (op_class(made.kind) == OpClass::kCreation && !made.nonblocking()) made.state = OpState::kCompleted;
     }
   }
   open_launches_.erase(call.aux);
 }
 
 void TraceDeviceCalls::refuse_launch(std::uint32_t launch, const std::string& why) {
-  const auto open = open_launches_.find(launch);
-  if (open == open_launches_.end()) return;
-  for (std::size_t i = open->second; i < operations().size(); ++i) {
-    Operation& operation = operations()[i];
-    if (operation.launch != launch || op_class(operation.kind) == OpClass::kMarker) continue;
-    operation.flags |= kOpFailed;
-    operation.extra = intake_.shared_extra(why, {});
-    forget_message(static_cast<std::uint32_t>(i));
+  for (const std::uint32_t i : open_launches_[launch]) {
+    operations()[i].flags |= kOpFailed;
+    operations()[i].extra = intake_.shared_extra(why, {});
+    without_effect_.push_back(i);
   }
 }
 
-void TraceDeviceCalls::forget_message(std::uint32_t operation) {
-  std::erase_if(result_.messages, [operation](const MessagePosition& message) { return message.operation == operation; });
-}
-
 void TraceDeviceCalls::undo_launch(std::uint32_t launch, std::string_view why) {
-  const auto open = open_launches_.find(launch);
-  if (open == open_launches_.end()) return;
-  for (std::size_t i = open->second; i < operations().size(); ++i) {
+  for (const std::uint32_t i : open_launches_[launch]) {
     Operation& operation = operations()[i];
-    if (operation.launch != launch || op_class(operation.kind) == OpClass::kMarker) continue;
     Operation marker{.site = operation.site, .line = operation.line, .kind = OpKind::kCompute};
     marker.extra = intake_.shared_extra(fmt::format("{}, {}", op_name(operation.kind), why), {});
     marker.state = operation.state;
-    forget_message(static_cast<std::uint32_t>(i));
     operation = marker;
+    without_effect_.push_back(i);
   }
 }
 
 void TraceDeviceCalls::finish() {
-  if (result_.program.tail_missing) return;
-  while (!open_launches_.empty()) {
-    const std::uint32_t launch = open_launches_.begin()->first;
-    undo_launch(launch, "not issued: its group was not closed");
-    open_launches_.erase(launch);
+  if (!result_.program.tail_missing) {
+    std::vector<std::uint32_t> open;
+    for (const auto& [launch, calls] : open_launches_) open.push_back(launch);
+    for (const std::uint32_t launch : open) undo_launch(launch, "not issued: its group was not closed");
   }
+  open_launches_.clear();
+  if (without_effect_.empty()) return;
+  std::ranges::sort(without_effect_);
+  std::erase_if(result_.messages,
+                [&](const MessagePosition& message) { return std::ranges::binary_search(without_effect_, message.operation); });
 }
 
 void TraceDeviceCalls::add_wait(const trace::CallRecord& call, const trace::IssueRecord& issue, Operation operation) {
@@ -234,7 +229,11 @@ void TraceDeviceCalls::add_wait(const trace::CallRecord& call, const trace::Issu
     case OpKind::kDeviceSync:
       if (names_.device >= 0 && issue.device >= 0 && names_.device != issue.device) return;
       if (returned) {
-        for (auto& [handle, one] : streams_) complete(handle, one.issued.size());
+        for (const std::uint64_t handle : std::exchange(busy_, {})) {
+          Stream& one = stream(handle);
+          one.is_busy = false;
+          complete(handle, one.issued.size());
+        }
       }
       break;
     case OpKind::kEventRecord: {
@@ -256,6 +255,7 @@ void TraceDeviceCalls::add_wait(const trace::CallRecord& call, const trace::Issu
         Stream& to = stream(issue.stream);
         operation.stream = to.name;
         to.issued.push_back({.operation = kNone, .stream = event->second.stream, .upto = event->second.upto});
+        if (!std::exchange(to.is_busy, true)) busy_.push_back(issue.stream);
       } else if (returned) {
         complete(event->second.stream, event->second.upto);
       }
@@ -278,7 +278,9 @@ void TraceDeviceCalls::add_graph_launch(const trace::IssueRecord& issue, Operati
 }
 
 void TraceDeviceCalls::issue_to(std::uint64_t handle, std::uint32_t operation) {
-  stream(handle).issued.push_back({.operation = operation});
+  Stream& to = stream(handle);
+  to.issued.push_back({.operation = operation});
+  if (!std::exchange(to.is_busy, true)) busy_.push_back(handle);
 }
 
 TraceDeviceCalls::Stream& TraceDeviceCalls::stream(std::uint64_t handle) {

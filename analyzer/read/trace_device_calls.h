@@ -57,6 +57,7 @@ class TraceDeviceCalls {
     StringIndex name{};
     std::vector<Issued> issued{};
     std::size_t done = 0;  ///< entries that have completed
+    bool is_busy = false;  ///< stands in busy_
   };
   struct Event {
     StringIndex name{};
@@ -79,7 +80,6 @@ class TraceDeviceCalls {
   /// Its operations had no effect: the library refused them; or they were never issued, and stand there as markers.
   void refuse_launch(std::uint32_t launch, const std::string& why);
   void undo_launch(std::uint32_t launch, std::string_view why);
-  void forget_message(std::uint32_t operation);
   Operations& operations() { return result_.program.operations; }
 
   const TraceNames& names_;
@@ -88,7 +88,9 @@ class TraceDeviceCalls {
   std::unordered_map<std::uint64_t, Stream> streams_;
   std::unordered_map<std::uint64_t, Event> events_;
   std::map<std::uint64_t, StringIndex> graphs_;
-  std::map<std::uint32_t, std::uint32_t> open_launches_;  ///< to the first operation of each
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open_launches_;  ///< operations of each
+  std::vector<std::uint64_t> busy_;            ///< streams with something that is not known to have completed
+  std::vector<std::uint32_t> without_effect_;  ///< operations whose messages do not count
   std::uint32_t event_names_ = 0;
   std::uint32_t open_group_ = 0;  ///< launch number
 };

@@ -26,6 +26,7 @@ std::int32_t rank_in_largest(const TraceTables& tables, const std::vector<std::u
 }
 
 /// Communicators by the device they are on. Two of one identity are of two ranks, wherever they are.
+constexpr std::size_t kMostParts = 256;  // more devices than any host has: such a file is damaged, and read as of one rank
 using PartKey = std::pair<std::int32_t, std::size_t>;
 std::map<PartKey, std::vector<std::uint32_t>> by_device(const TraceTables& tables) {
   std::map<PartKey, std::vector<std::uint32_t>> parts;
@@ -43,7 +44,7 @@ std::map<PartKey, std::vector<std::uint32_t>> by_device(const TraceTables& table
       continue;
     }
     std::set<PartKey>& used = taken[comm.record.identity];
-    while (comm.record.identity != 0 && !used.insert(key).second) ++key.second;
+    while (comm.record.identity != 0 && key.second < kMostParts && !used.insert(key).second) ++key.second;
     part_of.emplace(id, key);
     parts[key].push_back(id);
   }
@@ -58,7 +59,7 @@ std::map<PartKey, std::vector<std::uint32_t>> by_device(const TraceTables& table
 
 std::vector<RankPart> ranks_of(const TraceTables& tables) {
   const auto parts = by_device(tables);
-  if (parts.size() <= 1) {
+  if (parts.size() <= 1 || parts.size() > kMostParts) {
     std::int32_t rank = tables.job_rank();
     if (rank < 0 && !parts.empty()) rank = rank_in_largest(tables, parts.begin()->second);
     return {{.rank = rank}};

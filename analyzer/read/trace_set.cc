@@ -192,12 +192,16 @@ class TraceSet {
       job_ranks_ = std::max(job_ranks_, input.tables.job_ranks());
       for (std::size_t id = 0; id < input.tables.comms.size(); ++id) {
         const TraceComm& comm = input.tables.comms[id];
-        constexpr std::int32_t kMostRanks = 1 << 22;
         if (!comm.known() || !is_nccl(comm) || is_elsewhere(input, id)) continue;
         has_nccl_ = true;
-        if (comm.record.identity == 0 || comm.record.nranks <= 0 || comm.record.nranks > kMostRanks) continue;
+        if (comm.record.identity == 0 || comm.record.nranks <= 0 || std::cmp_greater(comm.record.nranks, member_budget_)) continue;
         std::vector<std::int32_t>& members = nccl_members_[comm.record.identity];
-        members.resize(static_cast<std::size_t>(comm.record.nranks), -1);
+        if (members.empty()) member_budget_ -= static_cast<std::size_t>(comm.record.nranks);
+        if (members.empty()) members.resize(static_cast<std::size_t>(comm.record.nranks), -1);
+        if (std::cmp_not_equal(members.size(), comm.record.nranks)) {
+          builder().warn(fmt::format("ranks differ about the size of a communicator of NCCL: {} and {}", members.size(), comm.record.nranks));
+          continue;
+        }
         if (comm.record.rank < 0 || comm.record.rank >= comm.record.nranks) continue;
         std::int32_t& member = members[static_cast<std::size_t>(comm.record.rank)];
         if (member >= 0 && member != input.rank()) {
@@ -377,6 +381,7 @@ class TraceSet {
   std::map<std::uint64_t, std::vector<std::int32_t>> nccl_members_;  // by identity
   std::map<OpKind, int> unnamed_;
   bool has_nccl_ = false;
+  std::size_t member_budget_ = std::size_t{1} << 24;  ///< places in all lists of members; a file may claim any size
   bool unseen_nccl_ = false;  ///< calls of NCCL may have been made that no file holds
   std::int32_t job_ranks_ = 0;
   NameTable datatypes_;
