@@ -40,7 +40,6 @@ struct CudaHooks {
   /// Both streams' null forms are resolved for the calling thread and its current device. Null: no such stream.
   const void* (*stream)(CUstream_st* handle);
   Position (*tail)(CUstream_st* handle);
-  bool (*passed)(const Position* positions, std::size_t count);
   /// 0 where the stream is not being captured, else the id of the capture.
   unsigned long long (*capture_id)(CUstream_st* handle);
   /// Runs `work` behind all that the stream has and behind `after`; in a capture, `after` is implied by the order of issue.
