@@ -21,6 +21,7 @@ struct Wait {
   void (*describe)(void* argument, char* text, std::size_t size) = nullptr;
   void* argument = nullptr;
   bool host = true;  ///< false: the worker of a stream
+  bool counted = true;  ///< false: a helper of the library, which is neither: a host that waits for it counts as one that moves
   Wait* next = nullptr;
   Wait* previous = nullptr;
 };

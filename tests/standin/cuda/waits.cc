@@ -61,7 +61,7 @@ void begin_wait(Lock&, Wait& wait) {
   wait.next = all.waits;
   if (all.waits != nullptr) all.waits->previous = &wait;
   all.waits = &wait;
-  ++(wait.host ? all.host_waits : all.worker_waits);
+  if (wait.counted) ++(wait.host ? all.host_waits : all.worker_waits);
   all.changed.notify_all();  // settle() looks whether this was the last that moved
   if (!all.watched) {
     all.watched = true;
@@ -73,7 +73,7 @@ void end_wait(Lock&, Wait& wait) {
   Engine& all = engine();
   if (wait.next != nullptr) wait.next->previous = wait.previous;
   (wait.previous == nullptr ? all.waits : wait.previous->next) = wait.next;
-  --(wait.host ? all.host_waits : all.worker_waits);
+  if (wait.counted) --(wait.host ? all.host_waits : all.worker_waits);
   ++all.progress;
 }
 
