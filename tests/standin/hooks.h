@@ -21,6 +21,7 @@ struct Wait {
   void (*describe)(void* argument, char* text, std::size_t size) = nullptr;
   void* argument = nullptr;
   bool host = true;  ///< false: the worker of a stream
+  bool counted = true;  ///< false: a helper of the library, which is neither: a host that waits for it counts as one that moves
   Wait* next = nullptr;
   Wait* previous = nullptr;
 };
@@ -40,7 +41,6 @@ struct CudaHooks {
   /// Both streams' null forms are resolved for the calling thread and its current device. Null: no such stream.
   const void* (*stream)(CUstream_st* handle);
   Position (*tail)(CUstream_st* handle);
-  bool (*passed)(const Position* positions, std::size_t count);
   /// 0 where the stream is not being captured, else the id of the capture.
   unsigned long long (*capture_id)(CUstream_st* handle);
   /// Runs `work` behind all that the stream has and behind `after`; in a capture, `after` is implied by the order of issue.

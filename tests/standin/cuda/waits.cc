@@ -61,7 +61,7 @@ void begin_wait(Lock&, Wait& wait) {
   wait.next = all.waits;
   if (all.waits != nullptr) all.waits->previous = &wait;
   all.waits = &wait;
-  ++(wait.host ? all.host_waits : all.worker_waits);
+  if (wait.counted) ++(wait.host ? all.host_waits : all.worker_waits);
   all.changed.notify_all();  // settle() looks whether this was the last that moved
   if (!all.watched) {
     all.watched = true;
@@ -73,7 +73,7 @@ void end_wait(Lock&, Wait& wait) {
   Engine& all = engine();
   if (wait.next != nullptr) wait.next->previous = wait.previous;
   (wait.previous == nullptr ? all.waits : wait.previous->next) = wait.next;
-  --(wait.host ? all.host_waits : all.worker_waits);
+  if (wait.counted) --(wait.host ? all.host_waits : all.worker_waits);
   ++all.progress;
 }
 
@@ -104,11 +104,6 @@ Position hook_tail(CUstream_st* handle) {
   Lock lock(engine().mutex);
   const Stream* stream = find_stream(lock, handle);
   return stream == nullptr ? Position{} : tail_of(*stream);
-}
-
-bool hook_passed(const Position* positions, std::size_t count) {
-  Lock lock(engine().mutex);
-  return std::all_of(positions, positions + count, passed);
 }
 
 unsigned long long hook_capture_id(CUstream_st* handle) {
@@ -182,7 +177,7 @@ Settled hook_settle(int timeout_ms) {
 }  // namespace
 
 extern "C" const lockstep::standin::CudaHooks* lockstep_standin_cuda_hooks() {
-  static const CudaHooks hooks{current_device, device_count,   hook_stream,   hook_tail, hook_passed, hook_capture_id, hook_enqueue, hook_allocate, hook_release,
+  static const CudaHooks hooks{current_device, device_count,   hook_stream,   hook_tail, hook_capture_id, hook_enqueue, hook_allocate, hook_release,
                                hook_wait_begin, hook_wait_end, hook_progress, hook_expect_hosts, hook_host_ended, hook_settle};
   return &hooks;
 }

@@ -51,6 +51,8 @@ HooksFunction find_hooks() {
 
 }  // namespace
 
+thread_local bool t_is_helper = false;
+
 const CudaHooks& cuda() {
   static const CudaHooks* hooks = [] {
     const HooksFunction function = find_hooks();

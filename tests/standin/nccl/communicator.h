@@ -76,6 +76,9 @@ void end_meeting(ncclComm& parent);
 
 std::vector<int> all_ranks(const ncclComm& comm);
 
+/// Set in threads that the library starts for calls that block.
+extern thread_local bool t_is_helper;
+
 /// Waits until `ready`, which is asked with the segment locked. False: the communicator was aborted meanwhile.
 template <class Ready, class Describe>
 bool wait_until(const Segment& segment, const std::atomic<bool>& aborted, bool host, Ready ready, Describe describe) {
@@ -95,6 +98,7 @@ bool wait_until(const Segment& segment, const std::atomic<bool>& aborted, bool h
   Wait wait;
   wait.argument = &question;
   wait.host = host;
+  wait.counted = !t_is_helper;
   wait.ready = [](void* argument) {
     const auto& asked = *static_cast<Question*>(argument);
     if (asked.aborted->load()) return true;

@@ -120,7 +120,10 @@ ncclResult_t CommInitAll(ncclComm_t* comms, int devices, const int* list) {
   for (int i = 0; i < devices; ++i) {
     comms[i] = new_communicator(devices, i);
     comms[i]->device = list == nullptr ? i : list[i];
-    threads.emplace_back([comm = comms[i], id] { comm->state = join(*comm, id); });
+    threads.emplace_back([comm = comms[i], id] {
+      t_is_helper = true;
+      comm->state = join(*comm, id);
+    });
   }
   for (std::thread& thread : threads) thread.join();
   for (int i = 0; i < devices; ++i)
@@ -229,6 +232,7 @@ void drain(ncclComm& comm) {
     const std::string said = "rank " + std::to_string(asked.rank) + " ends " + communicator_text(asked);
     text[said.copy(text, size - 1)] = '\0';
   };
+  wait.counted = !t_is_helper;
   if (drained(&comm)) return;
   cuda().wait_begin(&wait);
   while (!drained(&comm)) std::this_thread::sleep_for(std::chrono::microseconds(200));

@@ -102,13 +102,19 @@ ncclResult_t run_jobs(const std::vector<Job>& jobs) {
   if (beside) {
     for (const Job& job : jobs)
       if (job.comm != nullptr) job.comm->state = ncclInProgress;
-    for (const Job& job : jobs) std::thread([job] { run_job(job); }).detach();
+    for (const Job& job : jobs) std::thread([job] {
+        t_is_helper = true;
+        run_job(job);
+      }).detach();
     return ncclInProgress;
   }
   if (jobs.size() == 1) return run_job(jobs.front());
   std::vector<ncclResult_t> results(jobs.size(), ncclSuccess);
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < jobs.size(); ++i) threads.emplace_back([&, i] { results[i] = run_job(jobs[i]); });
+  for (std::size_t i = 0; i < jobs.size(); ++i) threads.emplace_back([&, i] {
+      t_is_helper = true;
+      results[i] = run_job(jobs[i]);
+    });
   for (std::thread& thread : threads) thread.join();
   const auto failed = std::ranges::find_if(results, [](ncclResult_t result) { return result != ncclSuccess; });
   return failed == results.end() ? ncclSuccess : *failed;

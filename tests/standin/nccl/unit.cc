@@ -14,11 +14,10 @@ namespace {
 
 using namespace nccl;
 
-/// The units of one device of this process.
+/// The units of one device of this process, by ticket: the order of issue.
 struct Device {
-  std::set<std::uint64_t> issued{};   ///< tickets of units not done, in the order of issue
-  std::set<std::uint64_t> waiting{};  ///< of those that have come to the head of their stream
-  int running = 0;
+  std::set<std::uint64_t> issued{};     ///< not done
+  std::set<std::uint64_t> unstarted{};  ///< of those
 };
 
 struct Residency {
@@ -33,19 +32,21 @@ Residency& residency() {
   return *only;
 }
 
-/// `at_head`: nothing is before the unit on its streams. Then its turn comes in the order of issue, whichever worker is faster.
-std::uint64_t take_ticket(int device, bool at_head) {
+std::uint64_t take_ticket(int device) {
   const std::lock_guard lock(residency().mutex);
   const std::uint64_t ticket = ++residency().tickets;
   residency().devices[device].issued.insert(ticket);
-  if (at_head) residency().devices[device].waiting.insert(ticket);
+  residency().devices[device].unstarted.insert(ticket);
   return ticket;
 }
 
+/// Where not all may run at once they start in the order of issue: what a unit depends on was issued before it, so each gets its
+/// turn, and whether a program ends does not depend on which worker is faster.
 bool may_start(int device, std::uint64_t ticket) {
   const Device& units = residency().devices[device];
   if (config().launch_order_implicit && *units.issued.begin() != ticket) return false;
-  return config().resident == 0 || (units.running < config().resident && *units.waiting.begin() == ticket);
+  const std::size_t running = units.issued.size() - units.unstarted.size();
+  return config().resident == 0 || (*units.unstarted.begin() == ticket && running < static_cast<std::size_t>(config().resident));
 }
 
 void begin_residency(const ncclComm& comm, std::uint64_t ticket) {
@@ -54,8 +55,6 @@ void begin_residency(const ncclComm& comm, std::uint64_t ticket) {
     std::uint64_t ticket;
   } question{&comm, ticket};
   std::unique_lock lock(residency().mutex);
-  Device& device = residency().devices[comm.device];
-  device.waiting.insert(ticket);
   if (!may_start(comm.device, ticket)) {
     Wait wait;
     wait.host = false;
@@ -80,8 +79,7 @@ void begin_residency(const ncclComm& comm, std::uint64_t ticket) {
     cuda().wait_end(&wait);
     lock.lock();
   }
-  device.waiting.erase(ticket);
-  ++device.running;
+  residency().devices[comm.device].unstarted.erase(ticket);
   lock.unlock();
   residency().changed.notify_all();
 }
@@ -89,9 +87,7 @@ void begin_residency(const ncclComm& comm, std::uint64_t ticket) {
 void end_residency(const ncclComm& comm, std::uint64_t ticket) {
   {
     const std::lock_guard lock(residency().mutex);
-    Device& device = residency().devices[comm.device];
-    device.issued.erase(ticket);
-    --device.running;
+    residency().devices[comm.device].issued.erase(ticket);
   }
   residency().changed.notify_all();
 }
@@ -162,11 +158,11 @@ ncclResult_t launch_unit(std::vector<Call> calls) {
     std::uint64_t ticket;
     bool captured;
   };
-  auto* unit = new Unit{comm, std::move(calls), captured ? 0 : take_ticket(comm->device, cuda().passed(after.data(), after.size())), captured};
+  auto* unit = new Unit{comm, std::move(calls), captured ? 0 : take_ticket(comm->device), captured};
   if (!captured) ++comm->outstanding;
   const Work work{[](void* argument) {
                     auto& run = *static_cast<Unit*>(argument);
-                    const std::uint64_t ticket = run.captured ? take_ticket(run.comm->device, true) : run.ticket;
+                    const std::uint64_t ticket = run.captured ? take_ticket(run.comm->device) : run.ticket;
                     begin_residency(*run.comm, ticket);
                     run_calls(*run.comm, run.calls);
                     end_residency(*run.comm, ticket);

@@ -224,6 +224,7 @@ class NcclRank {
     if (is_receive(kind)) kind = OpKind::kRecv;
     if (op_class(kind) == OpClass::kCreation || op_class(kind) == OpClass::kTeardown) return change(operation, comm);
     cudaStream_t queue = stream(operation);
+    if (kind == OpKind::kAllToAllV || kind == OpKind::kAllGatherV) return exchange(operation, comm, type, queue);
     CallBuffers& data = buffers(operation, peer, kind);
     switch (kind) {
       case OpKind::kAllReduce:
@@ -249,6 +250,43 @@ class NcclRank {
       default:
         return unsupported(operation);
     }
+  }
+
+  /// What the member of this index sends to the others in the call that meets this one; its own counts where nobody says.
+  std::vector<std::uint64_t> counts_of(const Operation& operation, std::size_t index) const {
+    const ProgramIndex program = job_.program_of_rank(job_.communicator(operation.comm).members[index]);
+    if (program != kNoProgram)
+      for (const Operation& other : job_.program(program).operations)
+        if (other.comm == operation.comm && other.kind == operation.kind && other.seq == operation.seq) return job_.extra(other).counts;
+    return job_.extra(operation).counts;
+  }
+
+  /// The collectives with a count for each member, as torch makes them: messages, and broadcasts, in a group.
+  void exchange(const Operation& operation, ncclComm_t comm, ncclDataType_t type, cudaStream_t queue) {
+    const OperationExtra& extra = job_.extra(operation);
+    const std::size_t ranks = job_.communicator(operation.comm).members.size();
+    const auto me = static_cast<std::size_t>(member(operation.comm, rank_));
+    std::uint64_t most = 0;
+    for (const std::uint64_t count : extra.counts) most = std::max(most, count);
+    for (const std::uint64_t count : extra.recv_counts) most = std::max(most, count);
+    if (extra.counts.size() != ranks || most > kMostElements) return unsupported(operation);
+    Operation largest = operation;
+    largest.count = Count::of(kMostElements);
+    CallBuffers& data = buffers(largest, -1, operation.kind);
+    check(operation, ncclGroupStart());
+    for (std::size_t i = 0; i < ranks; ++i) {
+      const auto peer = static_cast<int>(i);
+      if (operation.kind == OpKind::kAllGatherV) {
+        check(operation, ncclBroadcast(data.send(), data.receive(), extra.counts[i], type, peer, comm, queue));
+        continue;
+      }
+      std::uint64_t incoming = i < extra.recv_counts.size() ? extra.recv_counts[i] : 0;
+      if (extra.recv_counts.empty())
+        if (const auto theirs = counts_of(operation, i); me < theirs.size()) incoming = std::min(theirs[me], kMostElements);
+      if (extra.counts[i] > 0) check(operation, ncclSend(data.send(), extra.counts[i], type, peer, comm, queue));
+      if (incoming > 0) check(operation, ncclRecv(data.receive(), incoming, type, peer, comm, queue));
+    }
+    check(operation, ncclGroupEnd());
   }
 
   void change(const Operation& operation, ncclComm_t comm) {
