@@ -27,7 +27,7 @@ class Expansion {
   }
 
   bool run(std::size_t& budget) {
-    std::vector<Operation> expanded;
+    OperationTable expanded;
     expanded.reserve(program_.operations.size());
     for (const Operation& operation : program_.operations) {
       expanded.push_back(operation);
@@ -52,7 +52,7 @@ class Expansion {
   }
 
  private:
-  void replay(const Graph& graph, const Operation& launch, std::vector<Operation>& out) {
+  void replay(const Graph& graph, const Operation& launch, OperationTable& out) {
     std::uint32_t captured_launch = 0;
     const std::uint32_t whole = graph.one_stream ? 0 : ++last_launch_;
     for (Operation call : graph.calls) {
