@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -56,7 +57,7 @@ class Member {
  private:
   const Operation& call(std::size_t i) const { return operations_[calls_[i]]; }
   const Job& job_;
-  const OperationTable& operations_;
+  std::span<const Operation> operations_;
   const std::vector<std::uint32_t>& calls_;
 };
 
