@@ -4,7 +4,7 @@
 #include <map>
 
 #include "config.h"
-#include "flat_group.h"
+#include "first_values.h"
 
 namespace zero1 {
 namespace {

@@ -3,15 +3,9 @@
 #include <array>
 #include <random>
 
-#include "flat_group.h"
+#include "first_values.h"
 
 namespace zero1 {
-
-std::uint64_t seed_of(const std::string& name, std::uint64_t seed) {
-  std::uint64_t hash = 0xCBF29CE484222325U ^ (seed * 0x9E3779B97F4A7C15U);
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-  return hash;
-}
 
 Corpus::Corpus(const std::string& text, std::size_t sequence) : sequence_(sequence) {
   std::array<std::int32_t, 256> number{};

@@ -3,18 +3,15 @@
 #pragma once
 
 #include <algorithm>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "first_values.h"
 #include "linear_kernels.h"
 #include "parameter_groups.h"
 
 namespace zero1 {
-
-/// 64 bits that differ where `name` or `seed` do: first weights depend on nothing else, so every partition starts alike.
-std::uint64_t seed_of(const std::string& name, std::uint64_t seed);
 
 template <class P>
 class FlatGroup {
@@ -82,15 +79,11 @@ class FlatGroup {
   static constexpr std::size_t kChunk = 4096;
 
   void fill(const Parameter<P>& parameter, std::size_t offset, std::uint64_t seed) {
-    std::mt19937_64 random(seed_of(parameter.name, seed));
-    for (std::size_t i = 0; i < parameter.size(); ++i) {
-      // Sum of four uniforms: bell-shaped, and the same with every standard library.
-      double value = -2;
-      for (int k = 0; k < 4; ++k) value += static_cast<double>(random() >> 11) * 0x1p-53;
-      const double first = parameter.fill + parameter.deviation * value * 1.7320508;
+    const std::vector<double> values = first_values(parameter, seed);
+    for (std::size_t i = 0; i < values.size(); ++i) {
       const std::size_t at = offset + i;
-      if (at >= part_begin_ && at < part_begin_ + part_size_) master_[at - part_begin_] = static_cast<Master>(first);
-      weights_[at] = static_cast<Param>(static_cast<Master>(first));
+      if (at >= part_begin_ && at < part_begin_ + part_size_) master_[at - part_begin_] = static_cast<Master>(values[i]);
+      weights_[at] = static_cast<Param>(static_cast<Master>(values[i]));
     }
   }
 

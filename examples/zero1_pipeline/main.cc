@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "check_arguments.h"
+#include "first_values.h"
 #include "options.h"
 #include "pipeline_engine.h"
 #include "print_plan.h"

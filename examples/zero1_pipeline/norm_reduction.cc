@@ -4,7 +4,7 @@ namespace zero1 {
 namespace {
 
 // Inlined, so that a look at the call's address also shows who asked.
-ZERO1_INLINE void _model_parallel_all_reduce(void* values, std::size_t count, DType type, Sum op, const Groups& ranks) {
+[[gnu::always_inline]] inline void _model_parallel_all_reduce(void* values, std::size_t count, DType type, Sum op, const Groups& ranks) {
   ranks.model.all_reduce(values, count, type, op);
 }
 
