@@ -6,6 +6,7 @@ import argparse
 import faulthandler
 import json
 import os
+import signal
 import sys
 
 import torch
@@ -81,7 +82,7 @@ def main():
     parser.add_argument("--partition", default="type:embed")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--fix", action="store_true", help="import examples/deepspeed_fix first")
-    parser.add_argument("--stacks-after", type=float, default=0, help="seconds; print all stacks and end with status 75")
+    parser.add_argument("--stacks-after", type=float, default=0, help="seconds; without a step; print all stacks and end")
     options = parser.parse_args()
 
     import deepspeed
@@ -110,8 +111,10 @@ def main():
     for step in range(options.steps):
         if options.stacks_after:
             faulthandler.dump_traceback_later(options.stacks_after, exit=False)
+            signal.alarm(int(options.stacks_after) + 8)  # when all ranks have printed theirs, the end
         loss = engine.train_batch(data_iter=data)
         faulthandler.cancel_dump_traceback_later()
+        signal.alarm(0)
         print(json.dumps({"rank": rank, "step": step, "loss": float(loss), "grad_norm": float(engine.get_global_grad_norm())}),
               flush=True)
 
