@@ -108,6 +108,8 @@ int main(int argc, char** argv) {
   }
   if (options.print_plan && options.message.empty()) {
     try {
+      options.config.model.words = Corpus(read_text(options.text_file), options.config.model.sequence).words();
+      check_sizes(options.config);
       std::fputs(plan_json(options.config).c_str(), stdout);
       return 0;
     } catch (const ConfigError& error) {
