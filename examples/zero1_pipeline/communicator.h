@@ -5,7 +5,7 @@
 #pragma once
 
 #if defined(ZERO1_COMM_THREADS)
-#include "thread_communicator.h"
+#include "thread_communicator.h"  // tests/zero1
 #elif defined(ZERO1_COMM_NCCL)
 #include "nccl_communicator.h"
 #else
