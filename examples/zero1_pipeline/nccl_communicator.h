@@ -54,9 +54,13 @@ class NcclCommunicator {
   int size() const { return size_; }
   void set_ordered(bool ordered) { ordered_ = ordered; }
 
-  ZERO1_INLINE NcclCommunicator split(int color, int key, const char*) const {
+  ZERO1_INLINE NcclCommunicator split(int color, int key, [[maybe_unused]] const char* name) const {
     ncclComm_t made = nullptr;
-    check(ncclCommSplit(comm_, color, key, &made, nullptr));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+    config.commName = name;
+#endif
+    check(ncclCommSplit(comm_, color, key, &made, &config));
     return adopted(made, ordered_);
   }
 
