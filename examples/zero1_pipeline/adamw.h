@@ -14,7 +14,7 @@ struct AdamW {
   Master* first;
   Master* second;
   const Param* grad;
-  Param* stored;  ///< the weight as layers see it
+  Param* stored;         ///< the weight as layers see it
   double inverse_scale;  ///< of the gradient: undoes the loss scale and clips
   double rate, beta1, beta2, epsilon, decay;
   double correction1, correction2;  ///< 1 - beta^t

@@ -1,4 +1,5 @@
-// Causal self-attention with several heads; queries and values have a bias, keys have none (softmax would not see it).
+// Causal self-attention with several heads; queries and values have a bias, keys have none (softmax would not
+// see it).
 #pragma once
 
 #include "block_kernels.h"

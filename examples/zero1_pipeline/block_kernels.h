@@ -1,4 +1,5 @@
-// Formulas of layer norm, attention, GELU and cross-entropy, forward and backward, one functor each as in linear_kernels.h.
+// Formulas of layer norm, attention, GELU and cross-entropy, forward and backward, one functor each as in
+// linear_kernels.h.
 #pragma once
 
 #include <cmath>
@@ -29,7 +30,8 @@ struct LayerNormForward {
     for (std::size_t h = 0; h < hidden; ++h) squares += (in[h] - middle) * (in[h] - middle);
     const Real scale = Real(1) / std::sqrt(squares / static_cast<Real>(hidden) + Real(1e-5));
     for (std::size_t h = 0; h < hidden; ++h)
-      y[row * hidden + h] = (in[h] - middle) * scale * static_cast<Real>(gain[h]) + static_cast<Real>(bias[h]);
+      y[row * hidden + h] =
+          (in[h] - middle) * scale * static_cast<Real>(gain[h]) + static_cast<Real>(bias[h]);
     mean[row] = middle;
     inverse[row] = scale;
   }
@@ -86,7 +88,8 @@ struct AttentionShape {
   ZERO1_HOST_DEVICE std::size_t hidden() const { return heads * width; }
 };
 
-/// probs[(token * heads + head) * sequence + key] for keys up to the token's own place, zero after it. One row per index.
+/// probs[(token * heads + head) * sequence + key] for keys up to the token's own place, zero after it. One
+/// row per index.
 template <class Real>
 struct AttentionProbs {
   const Real* q;
@@ -114,7 +117,8 @@ struct AttentionProbs {
       row[key] = std::exp(row[key] - highest);
       total += row[key];
     }
-    for (std::size_t key = 0; key < shape.sequence; ++key) row[key] = key <= place ? row[key] / total : Real(0);
+    for (std::size_t key = 0; key < shape.sequence; ++key)
+      row[key] = key <= place ? row[key] / total : Real(0);
   }
 };
 
@@ -131,7 +135,8 @@ struct AttentionContext {
     const std::size_t place = token % shape.sequence;
     const Real* row = probs + (token * shape.heads + channel / shape.width) * shape.sequence;
     Real sum = 0;
-    for (std::size_t key = 0; key <= place; ++key) sum += row[key] * v[(token - place + key) * shape.hidden() + channel];
+    for (std::size_t key = 0; key <= place; ++key)
+      sum += row[key] * v[(token - place + key) * shape.hidden() + channel];
     context[i] = sum;
   }
 };
@@ -155,7 +160,8 @@ struct AttentionScoreGrad {
     for (std::size_t key = 0; key <= place; ++key) {
       Real sum = 0;
       for (std::size_t c = 0; c < shape.width; ++c)
-        sum += dcontext[token * shape.hidden() + offset + c] * v[(token - place + key) * shape.hidden() + offset + c];
+        sum += dcontext[token * shape.hidden() + offset + c] *
+               v[(token - place + key) * shape.hidden() + offset + c];
       out[key] = sum;
       weighted += sum * row[key];
     }
@@ -176,12 +182,14 @@ struct AttentionQueryGrad {
     const std::size_t place = token % shape.sequence;
     const Real* row = dscores + (token * shape.heads + channel / shape.width) * shape.sequence;
     Real sum = 0;
-    for (std::size_t key = 0; key <= place; ++key) sum += row[key] * k[(token - place + key) * shape.hidden() + channel];
+    for (std::size_t key = 0; key <= place; ++key)
+      sum += row[key] * k[(token - place + key) * shape.hidden() + channel];
     dq[i] = sum;
   }
 };
 
-/// grad = rows^T other over the queries that saw this key: with dscores and q the gradient of k, with probs and dcontext that of v.
+/// grad = rows^T other over the queries that saw this key: with dscores and q the gradient of k, with probs
+/// and dcontext that of v.
 template <class Real>
 struct AttentionKeyGrad {
   const Real* rows;

@@ -11,7 +11,8 @@ namespace {
 
 std::string ranks_text(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < ranks.size() && i < 8; ++i) text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
+  for (std::size_t i = 0; i < ranks.size() && i < 8; ++i)
+    text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
   return ranks.size() > 8 ? text + ", ..." : text;
 }
 
@@ -37,12 +38,14 @@ std::string ranks_text(const std::vector<int>& ranks) {
   if (!faulty.empty()) throw ConfigError("not started: " + ranks_text(faulty) + " cannot use its arguments");
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     std::map<std::int64_t, std::vector<int>> by_value;
-    for (std::size_t rank = 0; rank < ranks; ++rank) by_value[all[rank * each + i + 1]].push_back(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      by_value[all[rank * each + i + 1]].push_back(static_cast<int>(rank));
     if (by_value.size() == 1) continue;
     std::string parties;
     for (const auto& [value, members] : by_value) {
       if (!parties.empty()) parties += "; ";
-      parties += ranks_text(members) + (value == own[i + 1] ? " as here, " + arguments[i].second : " another value");
+      parties +=
+          ranks_text(members) + (value == own[i + 1] ? " as here, " + arguments[i].second : " another value");
     }
     throw ConfigError(arguments[i].first + " differs between ranks: " + parties);
   }

@@ -14,7 +14,8 @@ namespace zero1 {
   groups.model = world.split(replica, stage, "model");
   groups.data = world.split(stage, replica, "data");
   groups.pipe = world.split(replica, stage, "pipe");
-  groups.tied = world.split(owns_tied_copy ? replica : replicas + world.rank(), stage, owns_tied_copy ? "tied" : "alone");
+  groups.tied = world.split(owns_tied_copy ? replica : replicas + world.rank(), stage,
+                            owns_tied_copy ? "tied" : "alone");
   groups.world = std::move(world);
   return groups;
 }

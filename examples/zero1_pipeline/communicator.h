@@ -1,7 +1,8 @@
 // The communicator that this build uses, and the groups of ranks that a pipe x data x tensor job is made of.
 //
-// A communicator is chosen when building, not by virtual functions: its methods are inlined into the functions that ask for
-// them, so that the address which a recorder sees for a call lies in the function with the optimizer's word for it.
+// A communicator is chosen when building, not by virtual functions: its methods are inlined into the
+// functions that ask for them, so that the address which a recorder sees for a call lies in the function with
+// the optimizer's word for it.
 #pragma once
 
 #if defined(ZERO1_COMM_THREADS)
@@ -30,10 +31,12 @@ struct Place {
 
 struct Groups {
   Communicator world;
-  Communicator model;  ///< all stages (x tensor ranks) of one replica: what frameworks return as the model-parallel group
+  Communicator model;  ///< all stages (x tensor ranks) of one replica: what frameworks return as the
+                       ///< model-parallel group
   Communicator data;   ///< all replicas of one stage
   Communicator pipe;   ///< the stages of one replica
-  Communicator tied;   ///< the stages of one replica that own a copy of the tied embedding; of size 1 where there is one copy
+  Communicator tied;   ///< the stages of one replica that own a copy of the tied embedding; of size 1 where
+                       ///< there is one copy
 
   Place place;
   int stages = 1;
@@ -44,8 +47,8 @@ struct Groups {
   int rank_of_stage(int stage) const { return stage * replicas + place.replica; }
 };
 
-/// Every rank makes every split in the same order, with a colour of its own where it is not wanted: how many communicators are
-/// made depends on nothing that differs between ranks.
+/// Every rank makes every split in the same order, with a colour of its own where it is not wanted: how many
+/// communicators are made depends on nothing that differs between ranks.
 Groups make_groups(Communicator world, int stages, int replicas, bool owns_tied_copy);
 
 }  // namespace zero1

@@ -1,6 +1,8 @@
-// Where loops run and arrays lie: on the host, or on a GPU in a build with LOCKSTEP_WITH_CUDA. Knows no communication.
+// Where loops run and arrays lie: on the host, or on a GPU in a build with LOCKSTEP_WITH_CUDA. Knows no
+// communication.
 //
-// A computation is a functor over an index (kernels.h): `run` calls it for 0..n-1. So host and GPU share every formula.
+// A computation is a functor over an index (kernels.h): `run` calls it for 0..n-1. So host and GPU share
+// every formula.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +37,8 @@ using Compute = CudaCompute;
 using Compute = HostCompute;
 #endif
 
-/// A flat array, zero at first, in memory that Compute and the host can both reach. Moves, never copies by accident.
+/// A flat array, zero at first, in memory that Compute and the host can both reach. Moves, never copies by
+/// accident.
 template <class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -45,7 +48,8 @@ class Array {
   explicit Array(std::size_t size) : size_(size) {
     if (size > 0) data_ = static_cast<T*>(Compute::allocate(size * sizeof(T)));
   }
-  Array(Array&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Array(Array&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Array& operator=(Array&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

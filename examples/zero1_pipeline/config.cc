@@ -6,26 +6,34 @@ namespace zero1 {
 
 const char* name_of(Norm norm) {
   switch (norm) {
-    case Norm::kPerGroup: return "per_group";
-    case Norm::kFused: return "fused";
-    case Norm::kAgreedGroups: return "agreed_groups";
+    case Norm::kPerGroup:
+      return "per_group";
+    case Norm::kFused:
+      return "fused";
+    case Norm::kAgreedGroups:
+      return "agreed_groups";
   }
   return "";
 }
 
 const char* name_of(Reduce reduce) {
   switch (reduce) {
-    case Reduce::kAllReduce: return "all_reduce";
-    case Reduce::kReduceScatter: return "reduce_scatter";
+    case Reduce::kAllReduce:
+      return "all_reduce";
+    case Reduce::kReduceScatter:
+      return "reduce_scatter";
   }
   return "";
 }
 
 const char* name_of(Precision precision) {
   switch (precision) {
-    case Precision::kF64: return F64::kName;
-    case Precision::kF32: return F32::kName;
-    case Precision::kMixed: return Mixed::kName;
+    case Precision::kF64:
+      return F64::kName;
+    case Precision::kF32:
+      return F32::kName;
+    case Precision::kMixed:
+      return Mixed::kName;
   }
   return "";
 }
@@ -36,11 +44,13 @@ void check_sizes(const Config& config) {
   };
   const ModelShape& model = config.model;
   demand(config.pipe >= 1 && config.data >= 1, "--pipe and --data are at least 1");
-  demand(config.micro_batches >= 1 && config.micro_batch_size >= 1, "--micro-batches and --micro-batch-size are at least 1");
+  demand(config.micro_batches >= 1 && config.micro_batch_size >= 1,
+         "--micro-batches and --micro-batch-size are at least 1");
   demand(model.hidden >= 1 && model.heads >= 1 && model.sequence >= 1 && model.blocks >= 1,
          "--hidden, --heads, --sequence and --blocks are at least 1");
-  demand(model.hidden % model.heads == 0, "--hidden " + std::to_string(model.hidden) + " does not divide into --heads " +
-                                              std::to_string(model.heads) + " heads of equal width");
+  demand(model.hidden % model.heads == 0, "--hidden " + std::to_string(model.hidden) +
+                                              " does not divide into --heads " + std::to_string(model.heads) +
+                                              " heads of equal width");
   demand(config.steps >= 0, "--steps is at least 0");
   demand(config.scale_window >= 1, "--scale-window is at least 1");
   demand(config.clip >= 0 && config.loss_scale >= 0, "--clip and --loss-scale are not negative");

@@ -25,7 +25,8 @@ struct Config {
 
   int pipe = 2;
   int data = 1;
-  static constexpr int tensor = 1;  ///< the model-parallel group spans pipe x tensor; a tensor-parallel layer would go here
+  static constexpr int tensor =
+      1;  ///< the model-parallel group spans pipe x tensor; a tensor-parallel layer would go here
   std::string partition = "type:embed";
 
   int micro_batches = 4;
@@ -44,7 +45,8 @@ struct Config {
   double weight_decay = 0.01;
   double clip = 1.0;  ///< of the global gradient norm; 0 = none
 
-  double loss_scale = 0;  ///< 0 = dynamic from 2^16 in mixed precision, 1 in the others; above 0 = dynamic from there
+  double loss_scale =
+      0;  ///< 0 = dynamic from 2^16 in mixed precision, 1 in the others; above 0 = dynamic from there
   int scale_window = 100;  ///< steps without overflow until the scale doubles
 
   std::uint64_t seed = 1;
@@ -62,7 +64,8 @@ const char* name_of(Precision precision);
 /// Throws ConfigError for what cannot run, whatever the number of ranks started.
 void check_sizes(const Config& config);
 
-/// Option names and values as text, for comparing ranks and for the head of a log. Same names in the same order everywhere.
+/// Option names and values as text, for comparing ranks and for the head of a log. Same names in the same
+/// order everywhere.
 std::vector<std::pair<std::string, std::string>> described(const Config& config);
 
 }  // namespace zero1

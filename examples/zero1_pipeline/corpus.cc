@@ -13,16 +13,15 @@ Corpus::Corpus(const std::string& text, std::size_t sequence) : sequence_(sequen
   for (std::int32_t& entry : number) entry = entry == 0 ? -1 : static_cast<std::int32_t>(words_++);
   for (const char c : text) tokens_.push_back(number[static_cast<unsigned char>(c)]);
   if (tokens_.size() < 2 * sequence + 2)
-    throw ConfigError("the text has " + std::to_string(text.size()) + " bytes: fewer than two sequences of --sequence " +
-                      std::to_string(sequence));
+    throw ConfigError("the text has " + std::to_string(text.size()) +
+                      " bytes: fewer than two sequences of --sequence " + std::to_string(sequence));
 }
 
 MicroBatch Corpus::micro_batch(const Config& config, int step, int replica, int number) const {
   const auto size = static_cast<std::size_t>(config.micro_batch_size);
   MicroBatch batch{Array<std::int32_t>(size * sequence_), Array<std::int32_t>(size * sequence_)};
   for (std::size_t j = 0; j < size; ++j) {
-    const std::size_t place =
-        (static_cast<std::size_t>(replica * config.micro_batches + number)) * size + j;
+    const std::size_t place = (static_cast<std::size_t>(replica * config.micro_batches + number)) * size + j;
     std::mt19937_64 random(seed_of(std::to_string(step) + "/" + std::to_string(place), config.seed));
     const std::size_t first = random() % (tokens_.size() - sequence_ - 1);
     for (std::size_t t = 0; t < sequence_; ++t) {

@@ -1,4 +1,5 @@
-// Text as tokens, and which sequence is which: a step and a place in the global batch name a piece of text, on every rank alike.
+// Text as tokens, and which sequence is which: a step and a place in the global batch name a piece of text,
+// on every rank alike.
 #pragma once
 
 #include <cstdint>

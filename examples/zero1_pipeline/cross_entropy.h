@@ -1,4 +1,5 @@
-// Cross-entropy with the next token, mean over a micro-batch, and the layers that do nothing but stand in the list.
+// Cross-entropy with the next token, mean over a micro-batch, and the layers that do nothing but stand in the
+// list.
 #pragma once
 
 #include "block_kernels.h"
@@ -6,7 +7,8 @@
 
 namespace zero1 {
 
-/// A function in the list of layers, as frameworks have them for casts and transpositions: no parameters, nothing to do here.
+/// A function in the list of layers, as frameworks have them for casts and transpositions: no parameters,
+/// nothing to do here.
 template <class P>
 class Function : public Layer<P> {
  public:
@@ -15,7 +17,8 @@ class Function : public Layer<P> {
   Activation backward(Activation output_grad, Tape<P>&) override { return output_grad; }
 };
 
-/// Loss of `logits` into the tape; returns the gradient of the logits, for the way back starts where the way forward ends.
+/// Loss of `logits` into the tape; returns the gradient of the logits, for the way back starts where the way
+/// forward ends.
 template <class P>
 Array<typename P::Real> cross_entropy(const Array<typename P::Real>& logits, Tape<P>& tape) {
   using Real = typename P::Real;

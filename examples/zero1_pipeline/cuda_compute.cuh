@@ -1,5 +1,5 @@
-// Loops on the GPU: one thread for each index. Memory is managed, so that the host may read results and NCCL takes the
-// same pointers; each run is waited for, because this is a reference and not a race.
+// Loops on the GPU: one thread for each index. Memory is managed, so that the host may read results and NCCL
+// takes the same pointers; each run is waited for, because this is a reference and not a race.
 #pragma once
 
 #include <cuda_runtime.h>

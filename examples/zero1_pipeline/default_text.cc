@@ -1,11 +1,12 @@
-// Text to learn from: in the public domain. Abraham Lincoln, Gettysburg Address (1863); William Shakespeare, Sonnets 18, 29 and
-// 116 (1609), and a speech from As You Like It (1623).
+// Text to learn from: in the public domain. Abraham Lincoln, Gettysburg Address (1863); William Shakespeare,
+// Sonnets 18, 29 and 116 (1609), and a speech from As You Like It (1623).
 #include "corpus.h"
 
 namespace zero1 {
 
 const std::string& default_text() {
-  static const std::string text = R"(Four score and seven years ago our fathers brought forth on this continent, a new nation,
+  static const std::string text =
+      R"(Four score and seven years ago our fathers brought forth on this continent, a new nation,
 conceived in Liberty, and dedicated to the proposition that all men are created equal.
 
 Now we are engaged in a great civil war, testing whether that nation, or any nation so conceived and so dedicated, can long

@@ -1,5 +1,5 @@
-// First values of parameters: they depend on name and seed alone, so that every partition, and every copy of a tied weight,
-// starts alike.
+// First values of parameters: they depend on name and seed alone, so that every partition, and every copy of
+// a tied weight, starts alike.
 #pragma once
 
 #include <cstdint>

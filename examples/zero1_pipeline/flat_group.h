@@ -1,5 +1,6 @@
-// One optimizer group laid out flat: weights and gradients in one piece each, padded so that every replica keeps an equal part,
-// and of that part the master weights and moments of AdamW. This is the partition of ZeRO stage 1.
+// One optimizer group laid out flat: weights and gradients in one piece each, padded so that every replica
+// keeps an equal part, and of that part the master weights and moments of AdamW. This is the partition of
+// ZeRO stage 1.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,8 @@ class FlatGroup {
   using Real = typename P::Real;
   using Master = typename P::Master;
 
-  /// Gives the parameters of `group` their memory and their first values. This rank keeps part `replica` of `replicas`.
+  /// Gives the parameters of `group` their memory and their first values. This rank keeps part `replica` of
+  /// `replicas`.
   FlatGroup(const ParameterGroup<P>& group, int replicas, int replica, std::uint64_t seed)
       : name_(group.name), decays_(group.decays), parameters_(group.parameters) {
     for (const Parameter<P>* parameter : parameters_) elements_ += parameter->size();
@@ -69,7 +71,8 @@ class FlatGroup {
 
   bool has_non_finite_grad() const {
     Array<std::uint8_t> found((part_size_ + kChunk - 1) / kChunk);
-    Compute::run(found.size(), NonFinite<Param, Real>{grads_.data() + part_begin_, part_size_, kChunk, found.data()});
+    Compute::run(found.size(),
+                 NonFinite<Param, Real>{grads_.data() + part_begin_, part_size_, kChunk, found.data()});
     return std::any_of(found.begin(), found.end(), [](std::uint8_t any) { return any != 0; });
   }
 
@@ -82,7 +85,8 @@ class FlatGroup {
     const std::vector<double> values = first_values(parameter, seed);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::size_t at = offset + i;
-      if (at >= part_begin_ && at < part_begin_ + part_size_) master_[at - part_begin_] = static_cast<Master>(values[i]);
+      if (at >= part_begin_ && at < part_begin_ + part_size_)
+        master_[at - part_begin_] = static_cast<Master>(values[i]);
       weights_[at] = static_cast<Param>(static_cast<Master>(values[i]));
     }
   }

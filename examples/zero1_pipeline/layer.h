@@ -29,12 +29,12 @@ struct ModelShape {
 /// A named tensor. Where it lies is decided later (flat_group.h), so layers hold no memory of their own.
 template <class P>
 struct Parameter {
-  std::string name;                ///< equal in every partition: "3.attention.query.weight"
+  std::string name;  ///< equal in every partition: "3.attention.query.weight"
   std::vector<std::size_t> shape;
-  double deviation = 0;            ///< of its first values; 0 = all equal to `fill`
+  double deviation = 0;  ///< of its first values; 0 = all equal to `fill`
   double fill = 0;
-  bool decays = false;             ///< weight decay: matrices yes, biases and layer norms no
-  bool replicated = false;         ///< a tied copy whose first copy another stage owns: counted there
+  bool decays = false;      ///< weight decay: matrices yes, biases and layer norms no
+  bool replicated = false;  ///< a tied copy whose first copy another stage owns: counted there
   typename P::Param* weight = nullptr;
   typename P::Param* grad = nullptr;
 
@@ -50,7 +50,8 @@ struct MicroBatch {
   Array<std::int32_t> targets;  ///< the token after each
 };
 
-/// What one micro-batch keeps between forward and backward: a stack, for the way back is the way forward reversed.
+/// What one micro-batch keeps between forward and backward: a stack, for the way back is the way forward
+/// reversed.
 template <class P>
 class Tape {
  public:

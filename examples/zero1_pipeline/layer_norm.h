@@ -26,8 +26,8 @@ class LayerNorm : public Layer<P> {
   Activation forward(Activation input, Tape<P>& tape) override {
     const std::size_t rows = input.size() / hidden_;
     Activation output(input.size()), mean(rows), inverse(rows);
-    Compute::run(rows, LayerNormForward<Real, Param>{input.data(), gain_.weight, bias_.weight, output.data(), mean.data(),
-                                                     inverse.data(), hidden_});
+    Compute::run(rows, LayerNormForward<Real, Param>{input.data(), gain_.weight, bias_.weight, output.data(),
+                                                     mean.data(), inverse.data(), hidden_});
     tape.push(std::move(input));
     tape.push(std::move(mean));
     tape.push(std::move(inverse));
@@ -40,10 +40,11 @@ class LayerNorm : public Layer<P> {
     const Activation input = tape.pop();
     const std::size_t rows = mean.size();
     Activation input_grad(input.size());
-    Compute::run(rows, LayerNormInputGrad<Real, Param>{output_grad.data(), input.data(), mean.data(), inverse.data(),
-                                                       gain_.weight, input_grad.data(), hidden_});
-    Compute::run(hidden_, LayerNormGainGrad<Real, Param>{output_grad.data(), input.data(), mean.data(), inverse.data(),
-                                                         gain_.grad, rows, hidden_});
+    Compute::run(
+        rows, LayerNormInputGrad<Real, Param>{output_grad.data(), input.data(), mean.data(), inverse.data(),
+                                              gain_.weight, input_grad.data(), hidden_});
+    Compute::run(hidden_, LayerNormGainGrad<Real, Param>{output_grad.data(), input.data(), mean.data(),
+                                                         inverse.data(), gain_.grad, rows, hidden_});
     Compute::run(hidden_, BiasGrad<Real, Param>{output_grad.data(), bias_.grad, rows, hidden_});
     return input_grad;
   }

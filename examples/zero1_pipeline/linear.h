@@ -32,8 +32,9 @@ class Linear : public Layer<P> {
   Activation forward(Activation input, Tape<P>& tape) override {
     const std::size_t rows = input.size() / in_;
     Activation output(rows * out_);
-    Compute::run(output.size(), LinearForward<Real, Param>{input.data(), weight_.weight, has_bias_ ? bias_.weight : nullptr,
-                                                          output.data(), in_, out_});
+    Compute::run(output.size(),
+                 LinearForward<Real, Param>{input.data(), weight_.weight, has_bias_ ? bias_.weight : nullptr,
+                                            output.data(), in_, out_});
     tape.push(std::move(input));
     return output;
   }
@@ -41,11 +42,12 @@ class Linear : public Layer<P> {
   Activation backward(Activation output_grad, Tape<P>& tape) override {
     const Activation input = tape.pop();
     const std::size_t rows = input.size() / in_;
-    Compute::run(weight_.size(), LinearWeightGrad<Real, Param>{output_grad.data(), input.data(), weight_.grad, rows, in_, out_});
+    Compute::run(weight_.size(), LinearWeightGrad<Real, Param>{output_grad.data(), input.data(), weight_.grad,
+                                                               rows, in_, out_});
     if (has_bias_) Compute::run(out_, BiasGrad<Real, Param>{output_grad.data(), bias_.grad, rows, out_});
     Activation input_grad(input.size());
-    Compute::run(input_grad.size(),
-                 LinearInputGrad<Real, Param>{output_grad.data(), weight_.weight, input_grad.data(), in_, out_});
+    Compute::run(input_grad.size(), LinearInputGrad<Real, Param>{output_grad.data(), weight_.weight,
+                                                                 input_grad.data(), in_, out_});
     return input_grad;
   }
 

@@ -1,5 +1,6 @@
-// Formulas of linear maps, embeddings and sums, one functor each: operator()(i) writes element i of its result.
-// Row-major: x[row * in + i], w[o * in + i], y[row * out + o]. Weight gradients are added to what is there, with one rounding.
+// Formulas of linear maps, embeddings and sums, one functor each: operator()(i) writes element i of its
+// result. Row-major: x[row * in + i], w[o * in + i], y[row * out + o]. Weight gradients are added to what is
+// there, with one rounding.
 #pragma once
 
 #include <cmath>
@@ -30,7 +31,8 @@ struct LinearForward {
     Real sums[4] = {0, 0, 0, 0};  // four chains of additions, so that a CPU need not wait for each
     std::size_t k = 0;
     for (; k + 4 <= in; k += 4) {
-      for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += row[k + lane] * static_cast<Real>(column[k + lane]);
+      for (std::size_t lane = 0; lane < 4; ++lane)
+        sums[lane] += row[k + lane] * static_cast<Real>(column[k + lane]);
     }
     for (; k < in; ++k) sums[0] += row[k] * static_cast<Real>(column[k]);
     const Real sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
@@ -96,7 +98,8 @@ struct EmbeddingForward {
   }
 };
 
-/// Gathers by word instead of scattering by token: no two indices write one place, and the order of additions is fixed.
+/// Gathers by word instead of scattering by token: no two indices write one place, and the order of additions
+/// is fixed.
 template <class Real, class Param>
 struct WordGrad {
   const std::int32_t* tokens;

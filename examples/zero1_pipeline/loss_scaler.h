@@ -1,4 +1,5 @@
-// Dynamic loss scale: halved by an overflow, doubled after a window of steps without one. Powers of two, so scaling is exact.
+// Dynamic loss scale: halved by an overflow, doubled after a window of steps without one. Powers of two, so
+// scaling is exact.
 #pragma once
 
 #include <algorithm>

@@ -41,9 +41,10 @@ template <class P>
 void train(const Options& options, const Parts& parts, const Groups& ranks, const Corpus& corpus) {
   const Config& config = options.config;
   PipelineEngine<P> engine(config, parts, ranks, corpus);
-  std::printf("rank %d: stage %d of %d, replica %d of %d, layers [%zu, %zu), optimizer groups", ranks.world.rank(),
-              ranks.place.stage, ranks.stages, ranks.place.replica, ranks.replicas,
-              parts[static_cast<std::size_t>(ranks.place.stage)], parts[static_cast<std::size_t>(ranks.place.stage) + 1]);
+  std::printf("rank %d: stage %d of %d, replica %d of %d, layers [%zu, %zu), optimizer groups",
+              ranks.world.rank(), ranks.place.stage, ranks.stages, ranks.place.replica, ranks.replicas,
+              parts[static_cast<std::size_t>(ranks.place.stage)],
+              parts[static_cast<std::size_t>(ranks.place.stage) + 1]);
   for (const FlatGroup<P>& group : engine.optimizer().groups())
     std::printf(" %s (%zu)", group.name().c_str(), group.elements());
   std::printf(", optimizer state %zu bytes\n", engine.optimizer().state_bytes());
@@ -71,8 +72,9 @@ void run(Options options, Communicator world) {
     config.model.words = Corpus(text, config.model.sequence).words();
     if (fault.empty()) check_sizes(config);
     if (fault.empty() && world.size() != config.ranks())
-      throw ConfigError("--pipe " + std::to_string(config.pipe) + " --data " + std::to_string(config.data) + " needs " +
-                        std::to_string(config.ranks()) + " ranks; " + std::to_string(world.size()) + " were started");
+      throw ConfigError("--pipe " + std::to_string(config.pipe) + " --data " + std::to_string(config.data) +
+                        " needs " + std::to_string(config.ranks()) + " ranks; " +
+                        std::to_string(world.size()) + " were started");
   } catch (const ConfigError& error) {
     if (fault.empty()) fault = error.what();
   }
@@ -90,9 +92,12 @@ void run(Options options, Communicator world) {
   const Corpus corpus(text, config.model.sequence);
   const Groups ranks = make_groups(std::move(world), config.pipe, config.data, owns_tied_copy);
   switch (config.precision) {
-    case Precision::kF64: return train<F64>(options, parts, ranks, corpus);
-    case Precision::kF32: return train<F32>(options, parts, ranks, corpus);
-    case Precision::kMixed: return train<Mixed>(options, parts, ranks, corpus);
+    case Precision::kF64:
+      return train<F64>(options, parts, ranks, corpus);
+    case Precision::kF32:
+      return train<F32>(options, parts, ranks, corpus);
+    case Precision::kMixed:
+      return train<Mixed>(options, parts, ranks, corpus);
   }
 }
 
@@ -108,7 +113,8 @@ int main(int argc, char** argv) {
   }
   if (options.print_plan && options.message.empty()) {
     try {
-      options.config.model.words = Corpus(read_text(options.text_file), options.config.model.sequence).words();
+      options.config.model.words =
+          Corpus(read_text(options.text_file), options.config.model.sequence).words();
       check_sizes(options.config);
       std::fputs(plan_json(options.config).c_str(), stdout);
       return 0;

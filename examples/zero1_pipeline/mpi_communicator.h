@@ -21,7 +21,8 @@ class MpiCommunicator {
  public:
   static constexpr const char* kName = "mpi";
 
-  /// The life of the library in this process; a rank that cannot go on calls abort, so that the others do not wait.
+  /// The life of the library in this process; a rank that cannot go on calls abort, so that the others do not
+  /// wait.
   struct Job {
     Job(int& argc, char**& argv) { MPI_Init(&argc, &argv); }
     Job(const Job&) = delete;
@@ -72,14 +73,16 @@ class MpiCommunicator {
       return;
     }
     WideValues wide(values, count, type);  // MPI has no bf16: such sums travel as float
-    MPI_Allreduce(MPI_IN_PLACE, wide.data(), number(count), type_of(wide.type()), op == Sum::kSum ? MPI_SUM : MPI_MAX, comm_);
+    MPI_Allreduce(MPI_IN_PLACE, wide.data(), number(count), type_of(wide.type()),
+                  op == Sum::kSum ? MPI_SUM : MPI_MAX, comm_);
     wide.store();
   }
 
   /// The sum of part r of `values`, of `each` elements, on rank r; the other parts keep what they had.
   ZERO1_INLINE void reduce_scatter(void* values, std::size_t each, DType type) const {
     const std::size_t count = each * static_cast<std::size_t>(size_);
-    std::byte* own = static_cast<std::byte*>(values) + each * bytes_of(type) * static_cast<std::size_t>(rank_);
+    std::byte* own =
+        static_cast<std::byte*>(values) + each * bytes_of(type) * static_cast<std::size_t>(rank_);
     if (ordered_) {
       std::vector<std::byte> all(count * bytes_of(type));  // part `rank_` of every rank
       MPI_Alltoall(values, number(each), type_of(type), all.data(), number(each), type_of(type), comm_);
@@ -119,11 +122,16 @@ class MpiCommunicator {
   }
   static MPI_Datatype type_of(DType type) {
     switch (type) {
-      case DType::kF64: return MPI_DOUBLE;
-      case DType::kF32: return MPI_FLOAT;
-      case DType::kBf16: return MPI_UINT16_T;  // only moved, never added
-      case DType::kU8: return MPI_UINT8_T;
-      case DType::kI64: return MPI_INT64_T;
+      case DType::kF64:
+        return MPI_DOUBLE;
+      case DType::kF32:
+        return MPI_FLOAT;
+      case DType::kBf16:
+        return MPI_UINT16_T;  // only moved, never added
+      case DType::kU8:
+        return MPI_UINT8_T;
+      case DType::kI64:
+        return MPI_INT64_T;
     }
     return MPI_DATATYPE_NULL;
   }

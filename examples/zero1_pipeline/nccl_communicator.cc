@@ -29,7 +29,8 @@ std::pair<int, int> rank_and_size_from_environment() {
 ncclUniqueId job_id(int rank, int size) {
   ncclUniqueId id;
   const char* name = std::getenv("ZERO1_NCCL_ID");
-  if (size > 1 && name == nullptr) throw std::runtime_error("ZERO1_NCCL_ID must name a file that all ranks see");
+  if (size > 1 && name == nullptr)
+    throw std::runtime_error("ZERO1_NCCL_ID must name a file that all ranks see");
   if (rank == 0) {
     if (ncclGetUniqueId(&id) != ncclSuccess) throw std::runtime_error("ncclGetUniqueId failed");
     if (size == 1) return id;

@@ -1,5 +1,6 @@
-// Communication over NCCL, from and to memory that the GPU can reach (cuda_compute.cuh), or host memory where a stand-in for NCCL
-// takes it. Ranks find each other without MPI: rank and size from the launcher's environment, NCCL's id through a file.
+// Communication over NCCL, from and to memory that the GPU can reach (cuda_compute.cuh), or host memory where
+// a stand-in for NCCL takes it. Ranks find each other without MPI: rank and size from the launcher's
+// environment, NCCL's id through a file.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,8 +23,9 @@ namespace zero1 {
 /// Rank and number of ranks from RANK/WORLD_SIZE, Open MPI's, PMI's or SLURM's variables; 0 of 1 without any.
 std::pair<int, int> rank_and_size_from_environment();
 
-/// The id of the job's first communicator: rank 0 makes it and writes the file ZERO1_NCCL_ID names, the others wait for it.
-/// Throws std::runtime_error where the file cannot be written or does not come within a minute.
+/// The id of the job's first communicator: rank 0 makes it and writes the file ZERO1_NCCL_ID names, the
+/// others wait for it. Throws std::runtime_error where the file cannot be written or does not come within a
+/// minute.
 ncclUniqueId job_id(int rank, int size);
 
 class NcclCommunicator {
@@ -72,7 +74,8 @@ class NcclCommunicator {
       wait();
       return sum_in_rank_order(all.data(), values, count, count, size_, type);
     }
-    check(ncclAllReduce(staged.data(), staged.data(), count, type_of(type), op == Sum::kSum ? ncclSum : ncclMax, comm_, nullptr));
+    check(ncclAllReduce(staged.data(), staged.data(), count, type_of(type),
+                        op == Sum::kSum ? ncclSum : ncclMax, comm_, nullptr));
     staged.take_back(values);
   }
 
@@ -81,12 +84,14 @@ class NcclCommunicator {
     const Staged staged(values, each * bytes_of(type) * static_cast<std::size_t>(size_));
     if (ordered_) {
       const Staged all(nullptr, staged.bytes() * static_cast<std::size_t>(size_));
-      check(ncclAllGather(staged.data(), all.data(), each * static_cast<std::size_t>(size_), type_of(type), comm_, nullptr));
+      check(ncclAllGather(staged.data(), all.data(), each * static_cast<std::size_t>(size_), type_of(type),
+                          comm_, nullptr));
       wait();
       return sum_in_rank_order(all.data() + offset, static_cast<std::byte*>(values) + offset, each,
                                each * static_cast<std::size_t>(size_), size_, type);
     }
-    check(ncclReduceScatter(staged.data(), staged.data() + offset, each, type_of(type), ncclSum, comm_, nullptr));
+    check(ncclReduceScatter(staged.data(), staged.data() + offset, each, type_of(type), ncclSum, comm_,
+                            nullptr));
     staged.take_back(values);
   }
 
@@ -118,7 +123,8 @@ class NcclCommunicator {
   }
 
  private:
-  /// Device memory with a copy of the values: losses and norms lie on the host's stack, where no GPU reaches. `values` may be null.
+  /// Device memory with a copy of the values: losses and norms lie on the host's stack, where no GPU reaches.
+  /// `values` may be null.
   class Staged {
    public:
     Staged(const void* values, std::size_t bytes) : bytes_(bytes) {
@@ -150,11 +156,16 @@ class NcclCommunicator {
   static void wait() { check_cuda_call(cudaStreamSynchronize(nullptr)); }
   static ncclDataType_t type_of(DType type) {
     switch (type) {
-      case DType::kF64: return ncclFloat64;
-      case DType::kF32: return ncclFloat32;
-      case DType::kBf16: return ncclBfloat16;
-      case DType::kU8: return ncclUint8;
-      case DType::kI64: return ncclInt64;
+      case DType::kF64:
+        return ncclFloat64;
+      case DType::kF32:
+        return ncclFloat32;
+      case DType::kBf16:
+        return ncclBfloat16;
+      case DType::kU8:
+        return ncclUint8;
+      case DType::kI64:
+        return ncclInt64;
     }
     return ncclFloat32;
   }

@@ -4,14 +4,15 @@ namespace zero1 {
 namespace {
 
 // Inlined, so that a look at the call's address also shows who asked.
-[[gnu::always_inline]] inline void _model_parallel_all_reduce(void* values, std::size_t count, DType type, Sum op, const Groups& ranks) {
+[[gnu::always_inline]] inline void _model_parallel_all_reduce(void* values, std::size_t count, DType type,
+                                                              Sum op, const Groups& ranks) {
   ranks.model.all_reduce(values, count, type, op);
 }
 
 }  // namespace
 
-/// Of one optimizer group, as shipped: it reduces over the replicas and over the stages, and is called once for each group
-/// that this rank happens to own.
+/// Of one optimizer group, as shipped: it reduces over the replicas and over the stages, and is called once
+/// for each group that this rank happens to own.
 [[gnu::noinline]] double get_grad_norm_direct(double squared, const Groups& ranks) {
   ranks.data.all_reduce(&squared, 1, DType::kF64, Sum::kSum);
   _model_parallel_all_reduce(&squared, 1, DType::kF64, Sum::kSum, ranks);
@@ -25,8 +26,10 @@ namespace {
   return squared;
 }
 
-/// Of each of the groups that were agreed on: two reductions of that many elements, an empty group bringing a zero.
-[[gnu::noinline]] std::vector<double> get_norms_of_agreed_groups(std::vector<double> squared, const Groups& ranks) {
+/// Of each of the groups that were agreed on: two reductions of that many elements, an empty group bringing a
+/// zero.
+[[gnu::noinline]] std::vector<double> get_norms_of_agreed_groups(std::vector<double> squared,
+                                                                 const Groups& ranks) {
   ranks.data.all_reduce(squared.data(), squared.size(), DType::kF64, Sum::kSum);
   _model_parallel_all_reduce(squared.data(), squared.size(), DType::kF64, Sum::kSum, ranks);
   return squared;
@@ -54,7 +57,8 @@ class PerGroup : public NormReduction {
  public:
   double squared_norm(const std::vector<double>& squared, const Groups& ranks) const override {
     double total = 0;
-    for (const double group : squared) total += get_grad_norm_direct(group, ranks);  // the fault: see norm_reduction.h
+    for (const double group : squared)
+      total += get_grad_norm_direct(group, ranks);  // the fault: see norm_reduction.h
     return total;
   }
 };
@@ -82,9 +86,12 @@ class AgreedGroups : public NormReduction {
 
 std::unique_ptr<NormReduction> make_norm_reduction(Norm norm) {
   switch (norm) {
-    case Norm::kPerGroup: return std::make_unique<PerGroup>();
-    case Norm::kFused: return std::make_unique<Fused>();
-    case Norm::kAgreedGroups: return std::make_unique<AgreedGroups>();
+    case Norm::kPerGroup:
+      return std::make_unique<PerGroup>();
+    case Norm::kFused:
+      return std::make_unique<Fused>();
+    case Norm::kAgreedGroups:
+      return std::make_unique<AgreedGroups>();
   }
   return nullptr;
 }

@@ -39,10 +39,14 @@ enum class DType { kF64, kF32, kBf16, kU8, kI64 };
 inline std::size_t bytes_of(DType type) {
   switch (type) {
     case DType::kF64:
-    case DType::kI64: return 8;
-    case DType::kF32: return 4;
-    case DType::kBf16: return 2;
-    case DType::kU8: return 1;
+    case DType::kI64:
+      return 8;
+    case DType::kF32:
+      return 4;
+    case DType::kBf16:
+      return 2;
+    case DType::kU8:
+      return 1;
   }
   return 0;
 }

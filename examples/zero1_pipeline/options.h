@@ -11,11 +11,11 @@ struct Options {
   Config config;
   std::string text_file;  ///< empty = the text that the program carries
   std::string csv_file;
-  int timeout_s = 60;     ///< without a finished step; 0 = wait for ever
+  int timeout_s = 60;  ///< without a finished step; 0 = wait for ever
   bool print_plan = false;
 
-  std::string message;    ///< help or a fault; empty = go on
-  int exit_code = 0;      ///< with a message: 0 = help, 2 = a fault
+  std::string message;  ///< help or a fault; empty = go on
+  int exit_code = 0;    ///< with a message: 0 = help, 2 = a fault
 };
 
 Options parse_options(int argc, char** argv);

@@ -11,8 +11,10 @@ namespace zero1 {
 
 enum class Sum { kSum, kMax };
 
-/// result[i] = sum over ranks r, in their order, of parts[r * stride + i]. bf16 is added as float and rounded once.
-void sum_in_rank_order(const void* parts, void* result, std::size_t count, std::size_t stride, int ranks, DType type);
+/// result[i] = sum over ranks r, in their order, of parts[r * stride + i]. bf16 is added as float and rounded
+/// once.
+void sum_in_rank_order(const void* parts, void* result, std::size_t count, std::size_t stride, int ranks,
+                       DType type);
 
 /// Stores `count` elements that were widened (bf16 as float); other types are copied.
 void narrow_to(void* values, const void* wide, std::size_t count, DType type);

@@ -39,8 +39,8 @@ Parts partition_at(const std::string& list, std::size_t layers, std::size_t stag
   }
   parts.push_back(layers);
   if (parts.size() != stages + 1 || !std::is_sorted(parts.begin(), parts.end()))
-    throw ConfigError("--partition at:" + list + ": needs " + std::to_string(stages - 1) + " ascending layers out of 0.." +
-                      std::to_string(layers));
+    throw ConfigError("--partition at:" + list + ": needs " + std::to_string(stages - 1) +
+                      " ascending layers out of 0.." + std::to_string(layers));
   return parts;
 }
 
@@ -72,7 +72,8 @@ Parts partition_balanced(const std::vector<std::size_t>& weights, std::size_t pa
   return result;
 }
 
-Parts partition(const std::string& method, const std::vector<LayerSpec>& specs, const ModelShape& model, std::size_t stages) {
+Parts partition(const std::string& method, const std::vector<LayerSpec>& specs, const ModelShape& model,
+                std::size_t stages) {
   if (method == "uniform") return partition_uniform(specs.size(), stages);
   if (method == "parameters") return partition_balanced(parameters_by_layer(specs, model), stages);
   if (method.starts_with("at:")) return partition_at(method.substr(3), specs.size(), stages);
@@ -96,8 +97,9 @@ void check_no_empty_stage(const Parts& parts, const std::vector<LayerSpec>& spec
     std::size_t owned = 0;
     for (std::size_t layer = parts[stage]; layer < parts[stage + 1]; ++layer) owned += counts[layer];
     if (owned == 0)
-      throw ConfigError("stage " + std::to_string(stage) + " of " + std::to_string(parts.size() - 1) + " owns layers [" +
-                        std::to_string(parts[stage]) + ", " + std::to_string(parts[stage + 1]) +
+      throw ConfigError("stage " + std::to_string(stage) + " of " + std::to_string(parts.size() - 1) +
+                        " owns layers [" + std::to_string(parts[stage]) + ", " +
+                        std::to_string(parts[stage + 1]) +
                         ") and no parameters; choose another --partition or a smaller --pipe");
   }
 }

@@ -2,15 +2,18 @@
 
 namespace zero1 {
 
-[[gnu::noinline]] void _exec_send_activations(const Groups& ranks, const void* values, std::size_t count, DType type) {
+[[gnu::noinline]] void _exec_send_activations(const Groups& ranks, const void* values, std::size_t count,
+                                              DType type) {
   ranks.world.send(values, count, type, ranks.rank_of_stage(ranks.place.stage + 1));
 }
 
-[[gnu::noinline]] void _exec_recv_activations(const Groups& ranks, void* values, std::size_t count, DType type) {
+[[gnu::noinline]] void _exec_recv_activations(const Groups& ranks, void* values, std::size_t count,
+                                              DType type) {
   ranks.world.recv(values, count, type, ranks.rank_of_stage(ranks.place.stage - 1));
 }
 
-[[gnu::noinline]] void _exec_send_grads(const Groups& ranks, const void* values, std::size_t count, DType type) {
+[[gnu::noinline]] void _exec_send_grads(const Groups& ranks, const void* values, std::size_t count,
+                                        DType type) {
   ranks.world.send(values, count, type, ranks.rank_of_stage(ranks.place.stage - 1));
 }
 
@@ -18,7 +21,8 @@ namespace zero1 {
   ranks.world.recv(values, count, type, ranks.rank_of_stage(ranks.place.stage + 1));
 }
 
-[[gnu::noinline]] void allreduce_tied_weight_gradients(const Groups& ranks, void* grads, std::size_t count, DType type) {
+[[gnu::noinline]] void allreduce_tied_weight_gradients(const Groups& ranks, void* grads, std::size_t count,
+                                                       DType type) {
   ranks.tied.all_reduce(grads, count, type, Sum::kSum);
 }
 

@@ -1,5 +1,5 @@
-// Runs the schedule of one stage: forward and backward of its micro-batches, messages to its neighbours, and at the end of the
-// batch the reductions and the optimizer step.
+// Runs the schedule of one stage: forward and backward of its micro-batches, messages to its neighbours, and
+// at the end of the batch the reductions and the optimizer step.
 #pragma once
 
 #include <limits>
@@ -33,7 +33,8 @@ class PipelineEngine {
         module_(layer_specs(config.model), parts, config.model, static_cast<std::size_t>(ranks.place.stage)),
         optimizer_(config, module_.parameters(), ranks),
         schedule_(train_schedule(config.micro_batches, config.pipe, ranks.place.stage)),
-        slots_(static_cast<std::size_t>(pipe_buffers(config.micro_batches, config.pipe, ranks.place.stage))) {}
+        slots_(static_cast<std::size_t>(pipe_buffers(config.micro_batches, config.pipe, ranks.place.stage))) {
+  }
 
   Zero1Optimizer<P>& optimizer() { return optimizer_; }
   const PipelineModule<P>& module() const { return module_; }
@@ -80,8 +81,12 @@ class PipelineEngine {
       case Instruction::kLoadMicroBatch:
         slot.batch = corpus_.micro_batch(config_, step_, ranks_.place.replica, scheduled.micro_batch);
         break;
-      case Instruction::kForwardPass: forward_pass(slot); break;
-      case Instruction::kBackwardPass: backward_pass(slot); break;
+      case Instruction::kForwardPass:
+        forward_pass(slot);
+        break;
+      case Instruction::kBackwardPass:
+        backward_pass(slot);
+        break;
       case Instruction::kSendActivation:
         _exec_send_activations(ranks_, slot.output.data(), slot.output.size(), kWire);
         break;
@@ -89,14 +94,17 @@ class PipelineEngine {
         slot.input = Array<Real>(activation_size());
         _exec_recv_activations(ranks_, slot.input.data(), slot.input.size(), kWire);
         break;
-      case Instruction::kSendGrad: _exec_send_grads(ranks_, slot.grad.data(), slot.grad.size(), kWire); break;
+      case Instruction::kSendGrad:
+        _exec_send_grads(ranks_, slot.grad.data(), slot.grad.size(), kWire);
+        break;
       case Instruction::kRecvGrad:
         slot.grad = Array<Real>(activation_size());
         _exec_recv_grads(ranks_, slot.grad.data(), slot.grad.size(), kWire);
         break;
       case Instruction::kReduceTiedGrads:
       case Instruction::kReduceGrads:
-      case Instruction::kOptimizerStep: break;
+      case Instruction::kOptimizerStep:
+        break;
     }
   }
 
@@ -112,12 +120,14 @@ class PipelineEngine {
   void backward_pass(Slot& slot) {
     slot.grad = module_.backward(std::move(slot.grad), slot.tape);
     if (config_.nan_step == step_ && config_.nan_rank == ranks_.world.rank())
-      module_.parameters().front()->grad[0] = static_cast<typename P::Param>(std::numeric_limits<Real>::quiet_NaN());
+      module_.parameters().front()->grad[0] =
+          static_cast<typename P::Param>(std::numeric_limits<Real>::quiet_NaN());
   }
 
   void reduce_tied_grads() {
     for (const Parameter<P>* parameter : module_.tied_parameters())
-      allreduce_tied_weight_gradients(ranks_, parameter->grad, parameter->size(), DTypeOf<typename P::Param>::value);
+      allreduce_tied_weight_gradients(ranks_, parameter->grad, parameter->size(),
+                                      DTypeOf<typename P::Param>::value);
   }
 
   Config config_;

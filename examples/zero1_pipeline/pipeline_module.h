@@ -12,11 +12,13 @@
 namespace zero1 {
 
 /// Stages that own a layer with a tied key, ascending; empty if no layer is tied.
-inline std::vector<std::size_t> stages_of_tied_layers(const std::vector<LayerSpec>& specs, const Parts& parts) {
+inline std::vector<std::size_t> stages_of_tied_layers(const std::vector<LayerSpec>& specs,
+                                                      const Parts& parts) {
   std::vector<std::size_t> stages;
   for (std::size_t stage = 0; stage + 1 < parts.size(); ++stage) {
     for (std::size_t layer = parts[stage]; layer < parts[stage + 1]; ++layer) {
-      if (!specs[layer].tied_key.empty() && (stages.empty() || stages.back() != stage)) stages.push_back(stage);
+      if (!specs[layer].tied_key.empty() && (stages.empty() || stages.back() != stage))
+        stages.push_back(stage);
     }
   }
   return stages;
@@ -27,14 +29,16 @@ class PipelineModule {
  public:
   using Activation = Array<typename P::Real>;
 
-  PipelineModule(const std::vector<LayerSpec>& specs, const Parts& parts, const ModelShape& model, std::size_t stage) {
+  PipelineModule(const std::vector<LayerSpec>& specs, const Parts& parts, const ModelShape& model,
+                 std::size_t stage) {
     for (std::size_t index = parts[stage]; index < parts[stage + 1]; ++index)
       layers_.push_back(make_layer<P>(specs[index], index, model, tied_));
     const std::vector<std::size_t> owners = stages_of_tied_layers(specs, parts);
     is_tied_across_stages_ = owners.size() > 1 && tied_ != nullptr;
     for (const auto& layer : layers_) {
       for (Parameter<P>* parameter : layer->parameters()) {
-        if (std::find(parameters_.begin(), parameters_.end(), parameter) == parameters_.end()) parameters_.push_back(parameter);
+        if (std::find(parameters_.begin(), parameters_.end(), parameter) == parameters_.end())
+          parameters_.push_back(parameter);
       }
     }
     if (is_tied_across_stages_ && owners.front() != stage) {

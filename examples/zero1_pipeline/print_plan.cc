@@ -10,9 +10,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The class that a rule of parameter groups looks at: whether a parameter decays follows from it and from the name.
+/// The class that a rule of parameter groups looks at: whether a parameter decays follows from it and from
+/// the name.
 std::string module_of(const Parameter<F32>& parameter, const LayerSpec& spec) {
-  if (parameter.name.find("norm") != std::string::npos || spec.kind == LayerKind::kFinalNorm) return "LayerNorm";
+  if (parameter.name.find("norm") != std::string::npos || spec.kind == LayerKind::kFinalNorm)
+    return "LayerNorm";
   return spec.kind == LayerKind::kBlock ? "Linear" : "Embedding";
 }
 
@@ -48,11 +50,15 @@ std::string plan_json(const Config& config) {
   check_no_empty_stage(parts, specs, config.model);
   Json plan;
   plan["schema"] = "lockstep-plan/1";
-  plan["name"] = "zero1_pipeline --norm " + std::string(name_of(config.norm)) + " --partition " + config.partition;
-  plan["description"] = "printed by examples/zero1_pipeline; instructions and reductions in the order of DeepSpeed 0.5.6";
+  plan["name"] =
+      "zero1_pipeline --norm " + std::string(name_of(config.norm)) + " --partition " + config.partition;
+  plan["description"] =
+      "printed by examples/zero1_pipeline; instructions and reductions in the order of DeepSpeed 0.5.6";
   plan["framework"] = {{"name", "deepspeed"}, {"version", "0.5.6"}};
   plan["topology"] = {{"pipe", config.pipe}, {"data", config.data}, {"tensor", Config::tensor}};
-  plan["datatype"] = config.precision == Precision::kF64 ? "f64" : config.precision == Precision::kMixed ? "bf16" : "f32";
+  plan["datatype"] = config.precision == Precision::kF64     ? "f64"
+                     : config.precision == Precision::kMixed ? "bf16"
+                                                             : "f32";
   Json layers = Json::array();
   for (std::size_t i = 0; i < specs.size(); ++i) layers.push_back(layer_json(specs[i], i, config));
   plan["layers"] = layers;
@@ -67,7 +73,9 @@ std::string plan_json(const Config& config) {
                        {"drop_empty", config.norm != Norm::kAgreedGroups},
                        {"clip_grad", config.clip},
                        {"loss_scale", true}};
-  plan["schedule"] = {{"name", config.pipe > 1 ? "1f1b" : "none"}, {"micro_batches", config.micro_batches}, {"new_version", false}};
+  plan["schedule"] = {{"name", config.pipe > 1 ? "1f1b" : "none"},
+                      {"micro_batches", config.micro_batches},
+                      {"new_version", false}};
   return plan.dump(2) + "\n";
 }
 

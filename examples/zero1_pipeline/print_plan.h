@@ -1,4 +1,5 @@
-// The plan of a run, as `lockstep gate` and `lockstep conform` read it: what is cut how, not what follows from it.
+// The plan of a run, as `lockstep gate` and `lockstep conform` read it: what is cut how, not what follows
+// from it.
 #pragma once
 
 #include <string>

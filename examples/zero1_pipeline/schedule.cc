@@ -6,21 +6,33 @@ namespace zero1 {
 
 const char* name_of(Instruction instruction) {
   switch (instruction) {
-    case Instruction::kLoadMicroBatch: return "LoadMicroBatch";
-    case Instruction::kForwardPass: return "ForwardPass";
-    case Instruction::kBackwardPass: return "BackwardPass";
-    case Instruction::kSendActivation: return "SendActivation";
-    case Instruction::kRecvActivation: return "RecvActivation";
-    case Instruction::kSendGrad: return "SendGrad";
-    case Instruction::kRecvGrad: return "RecvGrad";
-    case Instruction::kReduceTiedGrads: return "ReduceTiedGrads";
-    case Instruction::kReduceGrads: return "ReduceGrads";
-    case Instruction::kOptimizerStep: return "OptimizerStep";
+    case Instruction::kLoadMicroBatch:
+      return "LoadMicroBatch";
+    case Instruction::kForwardPass:
+      return "ForwardPass";
+    case Instruction::kBackwardPass:
+      return "BackwardPass";
+    case Instruction::kSendActivation:
+      return "SendActivation";
+    case Instruction::kRecvActivation:
+      return "RecvActivation";
+    case Instruction::kSendGrad:
+      return "SendGrad";
+    case Instruction::kRecvGrad:
+      return "RecvGrad";
+    case Instruction::kReduceTiedGrads:
+      return "ReduceTiedGrads";
+    case Instruction::kReduceGrads:
+      return "ReduceGrads";
+    case Instruction::kOptimizerStep:
+      return "OptimizerStep";
   }
   return "";
 }
 
-int pipe_buffers(int micro_batches, int stages, int stage) { return std::max(2, std::min(stages - stage + 1, micro_batches)); }
+int pipe_buffers(int micro_batches, int stages, int stage) {
+  return std::max(2, std::min(stages - stage + 1, micro_batches));
+}
 
 std::vector<std::vector<ScheduledInstruction>> train_schedule(int micro_batches, int stages, int stage) {
   const int buffers = pipe_buffers(micro_batches, stages, stage);
@@ -33,7 +45,9 @@ std::vector<std::vector<ScheduledInstruction>> train_schedule(int micro_batches,
   int previous = -1;  // micro-batch of the step before, whose result is now sent
   for (int step = 0; step < steps; ++step) {
     std::vector<ScheduledInstruction>& now = schedule[static_cast<std::size_t>(step)];
-    const auto add = [&](Instruction what, int micro_batch) { now.push_back({what, micro_batch, micro_batch % buffers}); };
+    const auto add = [&](Instruction what, int micro_batch) {
+      now.push_back({what, micro_batch, micro_batch % buffers});
+    };
 
     // Micro-batch m goes forward through stage s in step 2m + s, and back in step 2m + 2(stages - 1) - s + 1.
     const bool is_forward = (step - stage) % 2 == 0;
@@ -54,7 +68,8 @@ std::vector<std::vector<ScheduledInstruction>> train_schedule(int micro_batches,
     }
     previous = micro_batch;
   }
-  for (const Instruction last : {Instruction::kReduceTiedGrads, Instruction::kReduceGrads, Instruction::kOptimizerStep})
+  for (const Instruction last :
+       {Instruction::kReduceTiedGrads, Instruction::kReduceGrads, Instruction::kOptimizerStep})
     schedule.back().push_back({last});
   return schedule;
 }

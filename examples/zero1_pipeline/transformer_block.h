@@ -49,7 +49,8 @@ class TransformerBlock : public Layer<P> {
   using Real = typename P::Real;
   using typename Layer<P>::Activation;
 
-  TransformerBlock(const std::string& name, const ModelShape& model, double deviation, double output_deviation)
+  TransformerBlock(const std::string& name, const ModelShape& model, double deviation,
+                   double output_deviation)
       : first_norm_(name + ".first_norm", model.hidden),
         attention_(name + ".attention", model, deviation, output_deviation),
         second_norm_(name + ".second_norm", model.hidden),

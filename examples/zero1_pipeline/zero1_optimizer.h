@@ -1,5 +1,5 @@
-// One optimizer step of ZeRO stage 1: reduce gradients over the replicas, look for overflow, take the global norm, clip, update
-// the part that this rank keeps, gather the rest.
+// One optimizer step of ZeRO stage 1: reduce gradients over the replicas, look for overflow, take the global
+// norm, clip, update the part that this rank keeps, gather the rest.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,8 @@ class Zero1Optimizer {
     std::vector<ParameterGroup<P>> groups = parameter_groups(parameters);
     if (norm_->keeps_agreed_groups()) {
       std::uint64_t mask = 0;
-      for (std::size_t g = 0; g < groups.size(); ++g) mask |= std::uint64_t{!groups[g].parameters.empty()} << g;
+      for (std::size_t g = 0; g < groups.size(); ++g)
+        mask |= std::uint64_t{!groups[g].parameters.empty()} << g;
       const std::uint64_t agreed = agree_on_groups(ranks, mask);
       std::size_t g = 0;
       std::erase_if(groups, [&](const auto&) { return ((agreed >> g++) & 1U) == 0; });
@@ -46,7 +47,8 @@ class Zero1Optimizer {
   /// Gradients of this stage become their mean over the replicas; each rank needs its own part only.
   void reduce_gradients() {
     for (FlatGroup<P>& group : groups_) {
-      // Replicas of a stage own the same groups, so this loop is equally long on all members of the data group.
+      // Replicas of a stage own the same groups, so this loop is equally long on all members of the data
+      // group.
       if (group.part_size() == 0) continue;
       if (config_.reduce == Reduce::kAllReduce)
         allreduce_bucket(ranks_.data, group.grads().data(), group.grads().size(), kType);
@@ -93,10 +95,10 @@ class Zero1Optimizer {
       if (group.part_size() == 0) continue;
       Compute::run(group.part_size(),
                    AdamW<typename P::Master, typename P::Param, typename P::Real>{
-                       group.master().data(), group.first_moment().data(), group.second_moment().data(), group.own_grads(),
-                       group.own_weights(), 1 / scale, config_.rate, config_.beta1, config_.beta2, config_.epsilon,
-                       group.decays() ? config_.weight_decay : 0, 1 - std::pow(config_.beta1, updates_),
-                       1 - std::pow(config_.beta2, updates_)});
+                       group.master().data(), group.first_moment().data(), group.second_moment().data(),
+                       group.own_grads(), group.own_weights(), 1 / scale, config_.rate, config_.beta1,
+                       config_.beta2, config_.epsilon, group.decays() ? config_.weight_decay : 0,
+                       1 - std::pow(config_.beta1, updates_), 1 - std::pow(config_.beta2, updates_)});
       all_gather_partitions(ranks_.data, group.weights().data(), group.part_size(), kType);
     }
   }

@@ -1,5 +1,6 @@
-// The reference optimizer against plain single-process training, over the whole matrix: stages 1-4, replicas 1-3, partitions,
-// precisions, 1-8 micro-batches, clipping on and off, all norm reductions that finish. Prints the worst difference of each row.
+// The reference optimizer against plain single-process training, over the whole matrix: stages 1-4, replicas
+// 1-3, partitions, precisions, 1-8 micro-batches, clipping on and off, all norm reductions that finish.
+// Prints the worst difference of each row.
 #include <cstdio>
 #include <cstdlib>
 
@@ -56,17 +57,22 @@ void row(Config config) {
 int main() {
   using namespace zero1;
   std::printf("worst relative difference over 1-8 micro-batches, clipping on and off, 20 steps\n");
-  std::printf("pipe data  partition          fp64: loss   norm  weights   fp32: loss   norm  weights   mixed: loss  norm  weights\n");
+  std::printf(
+      "pipe data  partition          fp64: loss   norm  weights   fp32: loss   norm  weights   mixed: loss  "
+      "norm  weights\n");
   for (int pipe = 1; pipe <= 4; ++pipe) {
     for (int data = 1; data <= 3; ++data) {
-      for (const char* partition_method : {"uniform", "parameters", "type:embed", "type:transformer", "type:embed|transformer"}) {
+      for (const char* partition_method :
+           {"uniform", "parameters", "type:embed", "type:transformer", "type:embed|transformer"}) {
         Config config = small_config();
         config.pipe = pipe;
         config.data = data;
         config.partition = partition_method;
         const std::vector<LayerSpec> specs = layer_specs(config.model);
         try {
-          check_no_empty_stage(partition(partition_method, specs, config.model, static_cast<std::size_t>(pipe)), specs, config.model);
+          check_no_empty_stage(
+              partition(partition_method, specs, config.model, static_cast<std::size_t>(pipe)), specs,
+              config.model);
         } catch (const ConfigError&) {
           std::printf("%4d %4d  %-17s  has an empty stage\n", pipe, data, partition_method);
           continue;

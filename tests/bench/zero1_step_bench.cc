@@ -1,5 +1,6 @@
-// What partitioning costs: time of one step of the reference optimizer against the unpartitioned run on the same global batch, in one
-// process with a thread for each rank, and bytes of optimizer state of a rank. The fastest of many steps counts.
+// What partitioning costs: time of one step of the reference optimizer against the unpartitioned run on the
+// same global batch, in one process with a thread for each rank, and bytes of optimizer state of a rank. The
+// fastest of many steps counts.
 #include <chrono>
 #include <cstdio>
 
@@ -35,7 +36,8 @@ Cost cost_of(const Config& config, const Corpus& corpus) {
     }
     const std::lock_guard lock(mutex);
     cost.state_bytes = std::max(cost.state_bytes, engine.optimizer().state_bytes());
-    if (reports) cost.model_calls = (ranks.model.collectives() - calls_before) / static_cast<std::size_t>(config.steps);
+    if (reports)
+      cost.model_calls = (ranks.model.collectives() - calls_before) / static_cast<std::size_t>(config.steps);
   });
   return cost;
 }
@@ -56,7 +58,8 @@ int main() {
     Cost cost{};
   };
   std::vector<Row> rows;
-  for (const auto& [pipe, data] : {std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{2, 2}, std::pair{2, 3}}) {
+  for (const auto& [pipe, data] :
+       {std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{2, 2}, std::pair{2, 3}}) {
     for (const Norm norm : {Norm::kFused, Norm::kAgreedGroups}) rows.push_back({pipe, data, norm});
   }
   for (int round = 0; round < 5; ++round) {  // taking turns, so that a busy machine is busy for all
@@ -74,7 +77,8 @@ int main() {
   }
   std::printf("pipe data  norm           step ms  ratio  state bytes of a rank  calls on the model group\n");
   for (const Row& row : rows)
-    std::printf("%4d %4d  %-13s  %7.2f  %5.2f  %21zu  %24zu\n", row.pipe, row.data, name_of(row.norm), row.cost.step_ms,
-                row.cost.step_ms / rows[0].cost.step_ms, row.cost.state_bytes, row.cost.model_calls);
+    std::printf("%4d %4d  %-13s  %7.2f  %5.2f  %21zu  %24zu\n", row.pipe, row.data, name_of(row.norm),
+                row.cost.step_ms, row.cost.step_ms / rows[0].cost.step_ms, row.cost.state_bytes,
+                row.cost.model_calls);
   return 0;
 }

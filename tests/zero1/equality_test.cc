@@ -1,4 +1,5 @@
-// The pipeline against plain training. tests/bench/zero1_equality_full.cc is the whole matrix; here is what each row is for.
+// The pipeline against plain training. tests/bench/zero1_equality_full.cc is the whole matrix; here is what
+// each row is for.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -53,14 +54,15 @@ TEST_P(Equality, InMixedPrecision) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, Equality,
-    testing::Values(
-        Case{"OneRank", 1, 1, "uniform", 3}, Case{"DataOnly", 1, 3, "uniform", 1},
-        Case{"EmbeddingBoundary", 2, 1, "type:embed", 4},
-        Case{"EmbeddingBoundaryReplicas", 2, 3, "type:embed", 2, 1, Norm::kAgreedGroups, Reduce::kReduceScatter},
-        Case{"Blocks", 2, 2, "type:transformer", 8, 0, Norm::kPerGroup}, Case{"ThreeStages", 3, 1, "parameters", 1, 0.05},
-        Case{"FourStages", 4, 2, "uniform", 5, 0.05, Norm::kFused, Reduce::kReduceScatter},
-        Case{"MoreStagesThanMicroBatches", 4, 1, "type:transformer", 1},
-        Case{"GroupSmallerThanReplicas", 2, 13, "at:8", 1, 1, Norm::kAgreedGroups}),
+    testing::Values(Case{"OneRank", 1, 1, "uniform", 3}, Case{"DataOnly", 1, 3, "uniform", 1},
+                    Case{"EmbeddingBoundary", 2, 1, "type:embed", 4},
+                    Case{"EmbeddingBoundaryReplicas", 2, 3, "type:embed", 2, 1, Norm::kAgreedGroups,
+                         Reduce::kReduceScatter},
+                    Case{"Blocks", 2, 2, "type:transformer", 8, 0, Norm::kPerGroup},
+                    Case{"ThreeStages", 3, 1, "parameters", 1, 0.05},
+                    Case{"FourStages", 4, 2, "uniform", 5, 0.05, Norm::kFused, Reduce::kReduceScatter},
+                    Case{"MoreStagesThanMicroBatches", 4, 1, "type:transformer", 1},
+                    Case{"GroupSmallerThanReplicas", 2, 13, "at:8", 1, 1, Norm::kAgreedGroups}),
     testing::PrintToStringParamName());
 
 TEST(Equality, ClippingIsActiveWhereItIsMeantToBe) {
@@ -73,8 +75,8 @@ TEST(Equality, ClippingIsActiveWhereItIsMeantToBe) {
   EXPECT_GT(difference(clipped, free).weights, 1e-6);
 }
 
-/// Sums in rank order leave no freedom: every norm reduction, and every number of stages that tie two copies, has equal bits
-/// where the norm does not enter the weights.
+/// Sums in rank order leave no freedom: every norm reduction, and every number of stages that tie two copies,
+/// has equal bits where the norm does not enter the weights.
 TEST(Equality, IsBitExactWhereTheOrderOfSumsIsFixed) {
   Config config = small_config();
   config.clip = 0;

@@ -50,7 +50,8 @@ TEST(Faults, AnEmptyStageIsNamed) {
   Config config = small_config();
   config.pipe = 4;
   config.partition = "type:embed";
-  EXPECT_NE(fault_of(config).find("owns layers [11, 11) and no parameters"), std::string::npos) << fault_of(config);
+  EXPECT_NE(fault_of(config).find("owns layers [11, 11) and no parameters"), std::string::npos)
+      << fault_of(config);
 }
 
 TEST(Faults, AModelThatDoesNotDivideIsNamed) {
@@ -82,7 +83,9 @@ std::vector<std::string> told(const std::vector<std::string>& steps, const std::
   return messages;
 }
 
-TEST(CheckArguments, PassesWhereAllAgree) { EXPECT_EQ(told({"5", "5"}, {"", ""}), (std::vector<std::string>{"", ""})); }
+TEST(CheckArguments, PassesWhereAllAgree) {
+  EXPECT_EQ(told({"5", "5"}, {"", ""}), (std::vector<std::string>{"", ""}));
+}
 
 TEST(CheckArguments, NamesTheOptionAndTheRanksOnEveryRank) {
   for (const std::string& message : told({"5", "6", "5"}, {"", "", ""})) {

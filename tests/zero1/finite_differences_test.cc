@@ -1,4 +1,5 @@
-// The gradients by hand against central differences of the loss, in double, for every parameter of a small model.
+// The gradients by hand against central differences of the loss, in double, for every parameter of a small
+// model.
 #include <gtest/gtest.h>
 
 #include "pipeline_run.h"
@@ -55,7 +56,8 @@ TEST_P(FiniteDifferences, AgreeWithEveryGradient) {
       weights[p][i] = kept - kStep;
       const double below = loss();
       weights[p][i] = kept;
-      EXPECT_NEAR(grads[p][i], (above - below) / (2 * kStep), 1e-8) << module.parameters()[p]->name << "[" << i << "]";
+      EXPECT_NEAR(grads[p][i], (above - below) / (2 * kStep), 1e-8)
+          << module.parameters()[p]->name << "[" << i << "]";
       largest = std::max(largest, std::abs(grads[p][i]));
     }
     EXPECT_GT(largest, 1e-5) << module.parameters()[p]->name << ": a gradient of zero shows nothing";
@@ -63,7 +65,8 @@ TEST_P(FiniteDifferences, AgreeWithEveryGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, FiniteDifferences,
-                         testing::Values(Case{"OneHead", {0, 4, 1, 1, 3}}, Case{"TwoHeadsTwoBlocks", {0, 6, 2, 2, 4}},
+                         testing::Values(Case{"OneHead", {0, 4, 1, 1, 3}},
+                                         Case{"TwoHeadsTwoBlocks", {0, 6, 2, 2, 4}},
                                          Case{"OddWidths", {0, 5, 5, 1, 5}}),
                          testing::PrintToStringParamName());
 

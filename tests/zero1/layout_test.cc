@@ -1,4 +1,5 @@
-// Partitions and schedules against values recorded from DeepSpeed at 85ce85dd, and what must hold for any sizes.
+// Partitions and schedules against values recorded from DeepSpeed at 85ce85dd, and what must hold for any
+// sizes.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -62,7 +63,8 @@ TEST(Partition, EqualsTheGoldenOnes) {
         << entry;
   }
   for (const auto& entry : golden["partition_uniform"])
-    EXPECT_EQ(partition_uniform(entry["num_items"], entry["num_parts"]), entry["parts"].get<Parts>()) << entry;
+    EXPECT_EQ(partition_uniform(entry["num_items"], entry["num_parts"]), entry["parts"].get<Parts>())
+        << entry;
 }
 
 TEST(Schedule, EqualsTheGoldenOnes) {
@@ -83,7 +85,8 @@ TEST(Schedule, EqualsTheGoldenOnes) {
         }
         steps.push_back(step);
       }
-      EXPECT_EQ(steps, golden["steps"]) << micro_batches << " micro-batches, stage " << stage << " of " << stages;
+      EXPECT_EQ(steps, golden["steps"])
+          << micro_batches << " micro-batches, stage " << stage << " of " << stages;
       EXPECT_EQ(pipe_buffers(micro_batches, stages, stage), golden["num_pipe_buffers"]);
     }
   }
@@ -102,9 +105,12 @@ bool finishes_with_rendezvous(int micro_batches, int stages) {
     std::deque<Message>& program = programs.emplace_back();
     for (const auto& step : train_schedule(micro_batches, stages, stage)) {
       for (const ScheduledInstruction& s : step) {
-        if (s.instruction == Instruction::kSendActivation) program.push_back({true, stage + 1, s.instruction, s.micro_batch});
-        if (s.instruction == Instruction::kRecvGrad) program.push_back({false, stage + 1, Instruction::kSendGrad, s.micro_batch});
-        if (s.instruction == Instruction::kSendGrad) program.push_back({true, stage - 1, s.instruction, s.micro_batch});
+        if (s.instruction == Instruction::kSendActivation)
+          program.push_back({true, stage + 1, s.instruction, s.micro_batch});
+        if (s.instruction == Instruction::kRecvGrad)
+          program.push_back({false, stage + 1, Instruction::kSendGrad, s.micro_batch});
+        if (s.instruction == Instruction::kSendGrad)
+          program.push_back({true, stage - 1, s.instruction, s.micro_batch});
         if (s.instruction == Instruction::kRecvActivation)
           program.push_back({false, stage - 1, Instruction::kSendActivation, s.micro_batch});
       }
@@ -117,7 +123,8 @@ bool finishes_with_rendezvous(int micro_batches, int stages) {
       if (mine.empty() || !mine.front().sends) continue;
       auto& theirs = programs[static_cast<std::size_t>(mine.front().peer)];
       if (theirs.empty() || theirs.front().sends || theirs.front().peer != stage) continue;
-      if (theirs.front().what != mine.front().what || theirs.front().micro_batch != mine.front().micro_batch) return false;
+      if (theirs.front().what != mine.front().what || theirs.front().micro_batch != mine.front().micro_batch)
+        return false;
       mine.pop_front();
       theirs.pop_front();
       moved = true;

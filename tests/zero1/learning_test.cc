@@ -1,4 +1,5 @@
-// It learns: on the text in the repository the loss falls below what the best table of letter pairs would have.
+// It learns: on the text in the repository the loss falls below what the best table of letter pairs would
+// have.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -8,7 +9,8 @@
 namespace zero1 {
 namespace {
 
-/// Mean loss per token of the text itself under its own frequencies of pairs: no bigram model does better on it.
+/// Mean loss per token of the text itself under its own frequencies of pairs: no bigram model does better on
+/// it.
 double bigram_loss(const Corpus& corpus) {
   const std::vector<std::int32_t>& tokens = corpus.tokens();
   std::vector<double> pairs(corpus.words() * corpus.words());

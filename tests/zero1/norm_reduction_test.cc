@@ -9,7 +9,8 @@
 namespace zero1 {
 namespace {
 
-/// Collectives that each rank makes on the model-parallel group in one reduction, stages owning `groups` groups.
+/// Collectives that each rank makes on the model-parallel group in one reduction, stages owning `groups`
+/// groups.
 std::vector<std::size_t> calls_on_model_group(Norm norm, const std::vector<std::size_t>& groups) {
   std::vector<std::size_t> made(groups.size());
   ThreadCommunicator::run(static_cast<int>(groups.size()), [&](ThreadCommunicator world) {
@@ -62,8 +63,10 @@ std::vector<std::vector<std::string>> groups_of_stages(Norm norm, const std::str
 TEST(ParameterGroups, AStageOfTheEmbeddingAloneHasOne) {
   using Names = std::vector<std::vector<std::string>>;
   EXPECT_EQ(groups_of_stages(Norm::kFused, "type:embed"), (Names{{"decay", "no_decay"}, {"decay"}}));
-  EXPECT_EQ(groups_of_stages(Norm::kFused, "type:transformer"), (Names{{"decay", "no_decay"}, {"decay", "no_decay"}}));
-  EXPECT_EQ(groups_of_stages(Norm::kAgreedGroups, "type:embed"), (Names{{"decay", "no_decay"}, {"decay", "no_decay"}}));
+  EXPECT_EQ(groups_of_stages(Norm::kFused, "type:transformer"),
+            (Names{{"decay", "no_decay"}, {"decay", "no_decay"}}));
+  EXPECT_EQ(groups_of_stages(Norm::kAgreedGroups, "type:embed"),
+            (Names{{"decay", "no_decay"}, {"decay", "no_decay"}}));
 }
 
 TEST(GradientNorm, CountsATiedWeightOnce) {
@@ -92,7 +95,8 @@ TEST(FlatGroup, PadsToEqualPartsAndLeavesPaddingZero) {
     EXPECT_EQ(group.weights()[8], 0.F);
     EXPECT_EQ(group.state_bytes(), 12U * 3U);
     for (std::size_t i = 0; i < group.part_size(); ++i)
-      EXPECT_EQ(group.master()[i], group.weights()[group.part_size() * static_cast<std::size_t>(replica) + i]);
+      EXPECT_EQ(group.master()[i],
+                group.weights()[group.part_size() * static_cast<std::size_t>(replica) + i]);
   }
 }
 

@@ -15,11 +15,13 @@ namespace zero1 {
 
 /// A short text with few different bytes: the runs are many.
 inline const Corpus& small_corpus(std::size_t sequence = 4) {
-  static const Corpus corpus("when in the course of human events it becomes necessary for one people to dissolve", sequence);
+  static const Corpus corpus(
+      "when in the course of human events it becomes necessary for one people to dissolve", sequence);
   return corpus;
 }
 
-/// A model that four stages can share, of uneven sizes: parts of optimizer groups need padding for two and three replicas.
+/// A model that four stages can share, of uneven sizes: parts of optimizer groups need padding for two and
+/// three replicas.
 inline Config small_config() {
   Config config;
   config.model = {small_corpus().words(), 6, 2, 4, 4};
@@ -59,7 +61,8 @@ Trained train_in_threads(const Config& config, const Corpus& corpus) {
       for (std::size_t i = 0; i < parameter->size(); ++i)
         values.push_back(static_cast<double>(static_cast<typename P::Real>(parameter->weight[i])));
       const auto [at, added] = result.weights.emplace(parameter->name, values);
-      if (!added && at->second != values) throw std::runtime_error("copies of " + parameter->name + " differ");
+      if (!added && at->second != values)
+        throw std::runtime_error("copies of " + parameter->name + " differ");
     }
   });
   return result;

@@ -1,5 +1,6 @@
-// What the pipeline must equal: the whole model in one process, one gradient for each parameter, AdamW parameter by parameter.
-// Shares the layers with the pipeline (finite_differences_test.cc checks them) and nothing of stages, groups or partitions.
+// What the pipeline must equal: the whole model in one process, one gradient for each parameter, AdamW
+// parameter by parameter. Shares the layers with the pipeline (finite_differences_test.cc checks them) and
+// nothing of stages, groups or partitions.
 #pragma once
 
 #include <cmath>
@@ -65,7 +66,8 @@ Trained train_plainly(const Config& config, const Corpus& corpus, const std::set
     }
     double squared = 0;
     for (const auto& [parameter, own] : memory) {
-      for (const Param grad : own.grad) squared += std::pow(static_cast<double>(static_cast<typename P::Real>(grad)), 2);
+      for (const Param grad : own.grad)
+        squared += std::pow(static_cast<double>(static_cast<typename P::Real>(grad)), 2);
     }
     const double norm = std::sqrt(squared);
     const double excess = config.clip > 0 ? (norm + 1e-6) / config.clip : 0;
@@ -74,8 +76,10 @@ Trained train_plainly(const Config& config, const Corpus& corpus, const std::set
       const Master decay = static_cast<Master>(parameter->decays ? config.weight_decay : 0);
       for (std::size_t i = 0; i < own.master.size(); ++i) {
         const Master g = static_cast<Master>(static_cast<typename P::Real>(own.grad[i])) * clip;
-        own.first[i] = static_cast<Master>(config.beta1) * own.first[i] + static_cast<Master>(1 - config.beta1) * g;
-        own.second[i] = static_cast<Master>(config.beta2) * own.second[i] + static_cast<Master>(1 - config.beta2) * g * g;
+        own.first[i] =
+            static_cast<Master>(config.beta1) * own.first[i] + static_cast<Master>(1 - config.beta1) * g;
+        own.second[i] =
+            static_cast<Master>(config.beta2) * own.second[i] + static_cast<Master>(1 - config.beta2) * g * g;
         const Master m = own.first[i] / static_cast<Master>(1 - std::pow(config.beta1, updates));
         const Master v = own.second[i] / static_cast<Master>(1 - std::pow(config.beta2, updates));
         own.master[i] -= static_cast<Master>(config.rate) *
@@ -89,7 +93,8 @@ Trained train_plainly(const Config& config, const Corpus& corpus, const std::set
   }
   for (const auto& [parameter, own] : memory) {
     std::vector<double>& values = result.weights[parameter->name];
-    for (const Param weight : own.weight) values.push_back(static_cast<double>(static_cast<typename P::Real>(weight)));
+    for (const Param weight : own.weight)
+      values.push_back(static_cast<double>(static_cast<typename P::Real>(weight)));
   }
   return result;
 }

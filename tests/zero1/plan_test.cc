@@ -26,7 +26,8 @@ TEST(Plan, SaysWhatIsCutHow) {
   }
 }
 
-/// The reader of a plan decides by class and name which parameters decay: its rule must come to what the layers say.
+/// The reader of a plan decides by class and name which parameters decay: its rule must come to what the
+/// layers say.
 TEST(Plan, NamesParametersSoThatGroupsFollow) {
   const Config config = small_config();
   const nlohmann::json plan = nlohmann::json::parse(plan_json(config));

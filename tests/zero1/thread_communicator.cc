@@ -32,16 +32,18 @@ struct Job {
 struct ThreadCommunicator::Meeting {
   std::shared_ptr<Job> job;
   struct Call {
-    std::string what;          ///< kind, count and type: must be equal on all members
+    std::string what;  ///< kind, count and type: must be equal on all members
     std::map<int, Bytes> brought;
-    int left = 0;              ///< members that have taken the result
+    int left = 0;  ///< members that have taken the result
   };
-  std::map<std::size_t, Call> calls;      ///< by position
-  std::vector<std::size_t> made;          ///< by rank
+  std::map<std::size_t, Call> calls;  ///< by position
+  std::vector<std::size_t> made;      ///< by rank
   std::map<std::pair<int, int>, std::deque<Bytes>> mail;
-  std::map<std::pair<std::size_t, int>, std::shared_ptr<Meeting>> children;  ///< by position of the split and colour
+  std::map<std::pair<std::size_t, int>, std::shared_ptr<Meeting>>
+      children;  ///< by position of the split and colour
 
-  explicit Meeting(std::shared_ptr<Job> of, int size) : job(std::move(of)), made(static_cast<std::size_t>(size), 0) {}
+  explicit Meeting(std::shared_ptr<Job> of, int size)
+      : job(std::move(of)), made(static_cast<std::size_t>(size), 0) {}
 
   template <class Condition>
   void wait(std::unique_lock<std::mutex>& lock, const std::string& what, Condition condition) {
@@ -55,7 +57,8 @@ struct ThreadCommunicator::Meeting {
     const std::size_t position = made[static_cast<std::size_t>(rank)]++;
     Call& call = calls[position];
     if (call.what.empty()) call.what = what;
-    if (call.what != what) throw std::logic_error("ranks differ at one position: " + call.what + " and " + what);
+    if (call.what != what)
+      throw std::logic_error("ranks differ at one position: " + call.what + " and " + what);
     call.brought.emplace(rank, std::move(mine));
     job->changed.notify_all();
     wait(lock, what, [&] { return call.brought.size() == made.size(); });
@@ -75,7 +78,8 @@ Bytes bytes_at(const void* values, std::size_t count) {
 }
 
 std::string call_name(const char* kind, std::size_t count, DType type) {
-  return std::string(kind) + " " + std::to_string(count) + " of type " + std::to_string(static_cast<int>(type));
+  return std::string(kind) + " " + std::to_string(count) + " of type " +
+         std::to_string(static_cast<int>(type));
 }
 
 Bytes joined(const std::vector<Bytes>& all) {
@@ -124,7 +128,8 @@ ThreadCommunicator ThreadCommunicator::split(int color, int key, const char*) co
   std::sort(members.begin(), members.end());
   ThreadCommunicator made;
   made.size_ = static_cast<int>(members.size());
-  made.rank_ = static_cast<int>(std::find(members.begin(), members.end(), std::pair{key, rank_}) - members.begin());
+  made.rank_ =
+      static_cast<int>(std::find(members.begin(), members.end(), std::pair{key, rank_}) - members.begin());
   const std::lock_guard lock(meeting_->job->mutex);
   std::shared_ptr<Meeting>& child = meeting_->children[{position, color}];
   if (child == nullptr) child = std::make_shared<Meeting>(meeting_->job, made.size_);
@@ -182,13 +187,16 @@ void ThreadCommunicator::recv(void* values, std::size_t count, DType type, int p
   std::unique_lock lock(meeting_->job->mutex);
   auto& box = meeting_->mail[{peer, rank_}];
   meeting_->wait(lock, "recv", [&] { return !box.empty(); });
-  if (box.front().size() != count * bytes_of(type)) throw std::logic_error("a message of another size than expected");
+  if (box.front().size() != count * bytes_of(type))
+    throw std::logic_error("a message of another size than expected");
   std::memcpy(values, box.front().data(), box.front().size());
   box.pop_front();
 }
 
 void ThreadCommunicator::barrier() const { meeting_->meet(rank_, "barrier", {}); }
 
-std::size_t ThreadCommunicator::collectives() const { return meeting_->made[static_cast<std::size_t>(rank_)]; }
+std::size_t ThreadCommunicator::collectives() const {
+  return meeting_->made[static_cast<std::size_t>(rank_)];
+}
 
 }  // namespace zero1

@@ -1,5 +1,5 @@
-// Ranks as threads of one process, for tests: the same interface as over MPI, sums always in rank order. Who waits in vain
-// gets an exception instead of a hang.
+// Ranks as threads of one process, for tests: the same interface as over MPI, sums always in rank order. Who
+// waits in vain gets an exception instead of a hang.
 #pragma once
 
 #include <cstddef>
