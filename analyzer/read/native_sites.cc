@@ -169,11 +169,20 @@ class NativeSites::Module {
     for (int i = 0; i < depth && frames.size() < kMostFrames; ++i) {
       const int tag = dwarf_tag(&scopes[i]);
       if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
-      here.function = name_of(&scopes[i]);
-      frames.push_back(here);
+      // A wrapper that its author marked [[gnu::artificial]] is to be seen as part of its caller, as in a debugger.
+      if (tag == DW_TAG_subprogram || !is_artificial(&scopes[i])) {
+        here.function = name_of(&scopes[i]);
+        frames.push_back(here);
+      }
       if (tag == DW_TAG_subprogram) return;
       here = caller_of(&scopes[i], unit);
     }
+  }
+
+  static bool is_artificial(Dwarf_Die* inlined) {
+    Dwarf_Attribute attribute;
+    bool marked = false;
+    return dwarf_formflag(dwarf_attr_integrate(inlined, DW_AT_artificial, &attribute), &marked) == 0 && marked;
   }
 
   static Frame caller_of(Dwarf_Die* inlined, Dwarf_Die* unit) {
