@@ -18,7 +18,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kSubcommands = {&kRunSubcommand,  &kDoctorSubcommand, &kCheckSubcommand,
-                                     &kShowSubcommand, &kPackSubcommand,   &kExplainSubcommand};
+                                     &kShowSubcommand, &kPackSubcommand,   &kPlanSubcommand,
+                                     &kExplainSubcommand};
 
 std::string help_text() {
   std::string text =

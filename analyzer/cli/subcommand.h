@@ -31,6 +31,7 @@ extern const Subcommand kDoctorSubcommand;
 extern const Subcommand kCheckSubcommand;
 extern const Subcommand kShowSubcommand;
 extern const Subcommand kPackSubcommand;
+extern const Subcommand kPlanSubcommand;
 extern const Subcommand kExplainSubcommand;
 
 /// Say on stderr what is wrong and return the exit code for it.

@@ -1,0 +1,10 @@
+// The parts of `lockstep plan`; plan.cc holds the list.
+#pragma once
+
+#include "cli/subcommand.h"
+
+namespace lockstep {
+
+extern const Subcommand kPlanPartitionSubcommand;
+
+}  // namespace lockstep
