@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kParts = {&kPlanPartitionSubcommand};
+constexpr std::array kParts = {&kPlanPartitionSubcommand, &kPlanGroupsSubcommand, &kPlanBucketsSubcommand};
 
 // Parts are called "plan NAME": the user types NAME.
 std::string_view short_name(const Subcommand* part) { return part->name.substr(part->name.find(' ') + 1); }

@@ -6,5 +6,7 @@
 namespace lockstep {
 
 extern const Subcommand kPlanPartitionSubcommand;
+extern const Subcommand kPlanGroupsSubcommand;
+extern const Subcommand kPlanBucketsSubcommand;
 
 }  // namespace lockstep

@@ -58,7 +58,51 @@ def partition():
             expect("partition", flags(sizes) + choice, {"parts": case["parts" + (suffix or "_85ce85dd")]})
 
 
-PARTS = {"partition": partition}
+def split(element, parameters, drop=()):
+    """The flags of an element and what must be printed for it."""
+    given = {key: element[key] for key in parameters if key in element}
+    return flags(given), {key: value for key, value in element.items() if key not in CHECKS and key not in drop}
+
+
+def groups():
+    for case in load("megatron_groups.json")["cases"]:
+        arguments, expected = split(case, ["world", "create_gloo_process_groups"])
+        expect("groups", ["--framework", "megatron", *arguments, *flags(case["args"])], expected)
+    mesh = load("device_mesh.json")
+    for case in mesh["device_mesh"]:
+        arguments, expected = split(case, ["names", "shape"])
+        expect("groups", ["--framework", "device-mesh", *arguments], expected)
+    for case in mesh["torchtitan"]:
+        expect("groups", ["--framework", "device-mesh", *flags(case["args"])], case)
+    golden = load("deepspeed_groups.json")
+    sections = {"hpz": ["world", "zero_hpz_partition_size"],
+                "mics": ["world", "shard_size", "hierarchical", "ndev_per_node"],
+                "expert": ["world", "ep_size", "use_data_before_expert_parallel"],
+                "expert_with_mp": ["world", "tp", "ep", "pp"],
+                "pipe_topology": ["pp", "dp", "mp"]}
+    for section, parameters in sections.items():
+        for case in golden[section]:
+            arguments, expected = split(case, parameters)
+            expect("groups", ["--framework", "deepspeed", *arguments], expected)
+    for case in load("deepspeed/groups.json")["topologies"]:
+        arguments, expected = split(case, ["pp", "dp", "mp", "world"])
+        expect("groups", ["--framework", "deepspeed", *arguments], expected)
+
+
+def buckets():
+    golden = load("ddp_buckets.json")
+    for case in golden["cases"]:
+        arguments, expected = split(case, ["order", "cap_mb", "find_unused", "skip", "static"], ["id", "name"])
+        expect("buckets", ["--framework", "ddp", *arguments], expected)
+    for case in golden["compute_bucket_assignment_by_size"]:
+        arguments, expected = split(case, ["numels", "dtype", "limits_bytes"])
+        expect("buckets", ["--framework", "ddp", *arguments], expected)
+    for case in load("megatron_buckets.json")["cases"]:
+        arguments, expected = split(case, ["stage", "bucket_size", "distributed_optimizer", "dp"])
+        expect("buckets", ["--framework", "megatron", *arguments], expected)
+
+
+PARTS = {"partition": partition, "groups": groups, "buckets": buckets}
 
 if not GOLDEN.is_dir():
     print(f"skipped: no golden files at {GOLDEN}")
