@@ -8,5 +8,6 @@ namespace lockstep {
 extern const Subcommand kPlanPartitionSubcommand;
 extern const Subcommand kPlanGroupsSubcommand;
 extern const Subcommand kPlanBucketsSubcommand;
+extern const Subcommand kPlanScheduleSubcommand;
 
 }  // namespace lockstep

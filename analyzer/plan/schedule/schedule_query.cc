@@ -60,7 +60,11 @@ std::optional<Error> check_sizes(const ScheduleQuery& query, std::int64_t virtua
     if (value < 1) return bad_flag(flag, fmt::format("{}; expected at least 1", value));
     if (value > limit) return bad_flag(flag, fmt::format("{} is more than the {} that are expanded", value, limit));
   }
-  // Each is below 2^21, so the product fits.
+  if (query.total_stages && *query.total_stages != query.stages * virtual_stages) {
+    return bad_flag("num-stages", fmt::format("{}, but {} stages * {} virtual stages are {}", *query.total_stages, query.stages,
+                                              virtual_stages, query.stages * virtual_stages));
+  }
+  // Each is at most 2^20, so the product fits.
   if (query.stages * virtual_stages * query.micro_batches <= limit) return std::nullopt;
   const auto largest = std::ranges::max(sizes, {}, &Named<std::int64_t>::value);
   return bad_flag(largest.name, fmt::format("{}: {} stages * {} virtual stages * {} micro-batches are more than the {} forward passes that are expanded",

@@ -17,6 +17,7 @@ struct ScheduleQuery {
   std::int64_t stages = 1;  ///< ranks of the pipeline
   std::optional<std::int64_t> virtual_stages{};  ///< stages or model chunks of a rank
   std::int64_t micro_batches = 1;
+  std::optional<std::int64_t> total_stages{};  ///< where it is said too, it must be the product
   bool forward_only = false;
   bool old_version = false;  ///< DeepSpeed
 
