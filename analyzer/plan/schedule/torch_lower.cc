@@ -1,6 +1,7 @@
 #include "plan/schedule/torch_lower.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include "plan/schedule/python_set.h"
@@ -18,34 +19,43 @@ bool is_compute(TorchAct act) {
 /// The next stages that a row uses, each once, from a given position on. Positions only grow.
 class UpcomingStages {
  public:
-  explicit UpcomingStages(const TorchRow& row) : row_(row) {
+  explicit UpcomingStages(const TorchRow& row) {
+    std::unordered_map<std::int32_t, std::size_t> known;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      for (std::size_t l = 0; l < row[i].leaf_count(); ++l) uses_[row[i].leaf(l).stage].push_back(i * 2 + l);
+      for (std::size_t l = 0; l < row[i].leaf_count(); ++l) {
+        const auto [at, is_new] = known.try_emplace(row[i].leaf(l).stage, stages_.size());
+        if (is_new) stages_.push_back({.stage = row[i].leaf(l).stage});
+        stages_[at->second].uses.push_back(i * 2 + l);
+      }
     }
   }
 
   /// At most `count`, but both of an overlapped pair where the first of them still has room.
-  std::vector<std::int32_t> from(std::size_t position, std::size_t count) {
-    std::vector<std::pair<std::size_t, std::int32_t>> next;  // use, stage
-    for (auto& [stage, list] : uses_) {
-      std::size_t& at = passed_[stage];
-      while (at < list.size() && list[at] < position * 2) ++at;
-      if (at < list.size()) next.emplace_back(list[at], stage);
+  std::span<const std::int32_t> from(std::size_t position, std::size_t count) {
+    next_.clear();
+    for (Stage& stage : stages_) {
+      while (stage.passed < stage.uses.size() && stage.uses[stage.passed] < position * 2) ++stage.passed;
+      if (stage.passed < stage.uses.size()) next_.emplace_back(stage.uses[stage.passed], stage.stage);
     }
-    std::ranges::sort(next);
-    std::vector<std::int32_t> stages;
-    for (std::size_t i = 0; i < next.size(); ++i) {
-      const bool pair_goes_on = i > 0 && next[i].first / 2 == next[i - 1].first / 2;
-      if (stages.size() >= count && !pair_goes_on) break;
-      stages.push_back(next[i].second);
+    std::ranges::sort(next_);
+    found_.clear();
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      const bool pair_goes_on = i > 0 && next_[i].first / 2 == next_[i - 1].first / 2;
+      if (found_.size() >= count && !pair_goes_on) break;
+      found_.push_back(next_[i].second);
     }
-    return stages;
+    return found_;
   }
 
  private:
-  const TorchRow& row_;
-  std::unordered_map<std::int32_t, std::vector<std::size_t>> uses_;  // 2 * position + place in the pair
-  std::unordered_map<std::int32_t, std::size_t> passed_;
+  struct Stage {
+    std::int32_t stage = 0;
+    std::size_t passed = 0;
+    std::vector<std::size_t> uses{};  ///< 2 * position + place in the pair
+  };
+  std::vector<Stage> stages_;
+  std::vector<std::pair<std::size_t, std::int32_t>> next_;  // use, stage
+  std::vector<std::int32_t> found_;
 };
 
 /// What is in each rank's schedule so far, of what others depend on: one bit for each (stage, micro-batch, kind).
@@ -168,7 +178,7 @@ TorchRow add_unshard_reshard(const TorchRow& row, std::size_t max_active_stages)
   UpcomingStages upcoming(row);
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (row[i].is_bubble()) continue;
-    const std::vector<std::int32_t> next = upcoming.from(i, max_active_stages);
+    const std::span<const std::int32_t> next = upcoming.from(i, max_active_stages);
     for (const std::int32_t stage : active.in_order()) {
       if (std::ranges::find(next, stage) != next.end()) continue;
       active.erase(stage);
