@@ -15,7 +15,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kParts = {&kPlanPartitionSubcommand, &kPlanGroupsSubcommand, &kPlanBucketsSubcommand,
-                               &kPlanScheduleSubcommand};
+                               &kPlanScheduleSubcommand,
+                               &kPlanImportSubcommand};
 
 // Parts are called "plan NAME": the user types NAME.
 std::string_view short_name(const Subcommand* part) { return part->name.substr(part->name.find(' ') + 1); }

@@ -9,5 +9,6 @@ extern const Subcommand kPlanPartitionSubcommand;
 extern const Subcommand kPlanGroupsSubcommand;
 extern const Subcommand kPlanBucketsSubcommand;
 extern const Subcommand kPlanScheduleSubcommand;
+extern const Subcommand kPlanImportSubcommand;
 
 }  // namespace lockstep

@@ -170,6 +170,7 @@ void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place, std
         for (const Message& message : timeline.messages_of(step)) {
           Operation& operation = operations.emplace_back(operation_of(rank, message, place));
           operation.launch = launch;
+          operation.flags = kOpNonblocking;
           operation.handle = handle(step.id);
         }
         break;
