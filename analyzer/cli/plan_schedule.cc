@@ -29,7 +29,8 @@ constexpr std::array kFrameworks = {NamedFramework{"deepspeed", ScheduleFramewor
                                     NamedFramework{"dualpipe", ScheduleFramework::kDualPipe}};
 
 constexpr std::array kParameters = {
-    PlanParameter{"name", ParameterKind::kText, "the schedule: train, 1F1B, interleaved, GPipe, ZBV, zb, DualPipe ..."},
+    PlanParameter{"name", ParameterKind::kText,
+                  "the schedule: train, 1F1B, interleaved, GPipe, ZBV, zb, DualPipe ..."},
     PlanParameter{"stages", ParameterKind::kInteger, "ranks of the pipeline"},
     PlanParameter{"virtual", ParameterKind::kInteger, "stages or model chunks of a rank"},
     PlanParameter{"micro_batches", ParameterKind::kInteger, ""},
@@ -43,10 +44,12 @@ constexpr std::array kParameters = {
     PlanParameter{"overlap_p2p_comm_warmup_flush", ParameterKind::kBoolean, "megatron"},
     PlanParameter{"variable_seq_lengths", ParameterKind::kBoolean, "megatron"},
     PlanParameter{"mtp_standalone", ParameterKind::kBoolean, "megatron"},
-    PlanParameter{"group", ParameterKind::kText, "megatron: micro-batches of a group, 3, or rank0:6, others:4; default: the stages"},
+    PlanParameter{"group", ParameterKind::kText,
+                  "megatron: micro-batches of a group, 3, or rank0:6, others:4; default: the stages"},
     PlanParameter{"config", ParameterKind::kJson, "megatron: any of these as one JSON object"},
     PlanParameter{"csv", ParameterKind::kText, "torch: a file with the order of computation"},
-    PlanParameter{"old_letters", ParameterKind::kBoolean, "torch: the file says B for the input's gradient and BW for all"},
+    PlanParameter{"old_letters", ParameterKind::kBoolean,
+                  "torch: the file says B for the input's gradient and BW for all"},
     // The same by the names that single files use.
     PlanParameter{"schedule", ParameterKind::kText, "as --name"},
     PlanParameter{"pp", ParameterKind::kInteger, "as --stages"},
@@ -66,7 +69,8 @@ Result<PlanJson> one_of(const PlanArguments& arguments, Names names) {
     if (!arguments.has(name)) continue;
     const PlanJson& given = arguments.values[name];
     if (!value.is_null() && value != given) {
-      return Error{ErrorCode::kUsage, fmt::format("--{} and --{} say the same thing, and differ", names[0], name)};
+      return Error{ErrorCode::kUsage,
+                   fmt::format("--{} and --{} say the same thing, and differ", names[0], name)};
     }
     value = given;
   }
@@ -80,11 +84,15 @@ std::optional<Error> unfold_config(PlanArguments& arguments) {
   if (!config.is_object()) return Error{ErrorCode::kUsage, "--config takes a JSON object"};
   for (const auto& [key, value] : config.items()) {
     const auto known = std::ranges::find(kParameters, std::string_view(key), &PlanParameter::key);
-    if (known == kParameters.end() || (known->kind != ParameterKind::kBoolean && key != "group") || key == "forward_only") {
-      return Error{ErrorCode::kUnsupported, fmt::format("--config: $.{}: no field that decides what is sent", key)};
+    if (known == kParameters.end() || (known->kind != ParameterKind::kBoolean && key != "group") ||
+        key == "forward_only") {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("--config: $.{}: no field that decides what is sent", key)};
     }
     if (key == "group" ? !value.is_string() && !value.is_number_integer() : !value.is_boolean()) {
-      return Error{ErrorCode::kUnsupported, fmt::format("--config: $.{}: expected {}", key, key == "group" ? "a number or a text" : "true or false")};
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("--config: $.{}: expected {}", key,
+                               key == "group" ? "a number or a text" : "true or false")};
     }
     arguments.values[key] = key == "group" && !value.is_string() ? PlanJson(value.dump()) : value;
   }
@@ -129,7 +137,8 @@ Result<plan::ScheduleQuery> query_of(PlanArguments& arguments, ScheduleFramework
   if (const auto error = check_used(arguments, framework)) return *error;
   plan::ScheduleQuery query{.framework = framework};
   constexpr std::array<std::string_view, 2> kName = {"name", "schedule"}, kStages = {"stages", "pp"};
-  constexpr std::array<std::string_view, 3> kVirtual = {"virtual", "vp", "chunks"}, kMicroBatches = {"micro-batches", "microbatches", "num_chunks"};
+  constexpr std::array<std::string_view, 3> kVirtual = {"virtual", "vp", "chunks"},
+                                            kMicroBatches = {"micro-batches", "microbatches", "num_chunks"};
   if (arguments.has("micro_batches")) arguments.values["micro-batches"] = arguments.values["micro_batches"];
 
   const auto name = one_of(arguments, kName);
@@ -155,7 +164,8 @@ Result<plan::ScheduleQuery> query_of(PlanArguments& arguments, ScheduleFramework
   query.forward_only = arguments.boolean("forward_only", false);
   query.old_letters = arguments.boolean("old_letters", false);
   const std::string version = arguments.text("version", "NEW");
-  if (version != "OLD" && version != "NEW") return Error{ErrorCode::kUsage, fmt::format("--version takes OLD or NEW, not '{}'", version)};
+  if (version != "OLD" && version != "NEW")
+    return Error{ErrorCode::kUsage, fmt::format("--version takes OLD or NEW, not '{}'", version)};
   query.old_version = version == "OLD";
   query.batch_p2p_comm = optional_boolean(arguments, "batch_p2p_comm");
   query.batch_p2p_sync = optional_boolean(arguments, "batch_p2p_sync");
@@ -172,15 +182,19 @@ Result<plan::ScheduleQuery> query_of(PlanArguments& arguments, ScheduleFramework
 int run_plan_schedule(std::span<const std::string_view> args) {
   const auto [name, rest] = take_framework(args);
   PlanArguments arguments;
-  if (const auto done = parse_plan_arguments(kPlanScheduleSubcommand, kParameters, rest, arguments)) return *done;
+  if (const auto done = parse_plan_arguments(kPlanScheduleSubcommand, kParameters, rest, arguments))
+    return *done;
   const auto* const found = std::ranges::find(kFrameworks, name, &NamedFramework::name);
   if (found == kFrameworks.end()) {
     std::vector<std::string_view> names;
     for (const NamedFramework& framework : kFrameworks) names.push_back(framework.name);
-    return usage_error(kPlanScheduleSubcommand, fmt::format("--framework takes one of {}{}", fmt::join(names, ", "), did_you_mean(name, names)));
+    return usage_error(
+        kPlanScheduleSubcommand,
+        fmt::format("--framework takes one of {}{}", fmt::join(names, ", "), did_you_mean(name, names)));
   }
   const auto failed = [](const Error& error) {
-    return error.code == ErrorCode::kUsage ? usage_error(kPlanScheduleSubcommand, error.message) : input_error(error);
+    return error.code == ErrorCode::kUsage ? usage_error(kPlanScheduleSubcommand, error.message)
+                                           : input_error(error);
   };
   const auto query = query_of(arguments, found->framework);
   if (!query) return failed(query.error());
@@ -194,8 +208,10 @@ int run_plan_schedule(std::span<const std::string_view> args) {
 const Subcommand kPlanScheduleSubcommand = {
     .name = "plan schedule",
     .summary = "What each rank of a pipeline does in one step: computation, messages, waits, in order.",
-    .usage = "plan schedule --framework deepspeed|megatron|torch|torch-runtime|zero-bubble|dualpipe --name NAME --stages P [--virtual V]"
-             " --micro-batches M [PARAMETER]...",
+    .usage =
+        "plan schedule --framework deepspeed|megatron|torch|torch-runtime|zero-bubble|dualpipe --name NAME "
+        "--stages P [--virtual V]"
+        " --micro-batches M [PARAMETER]...",
     .run = run_plan_schedule,
 };
 

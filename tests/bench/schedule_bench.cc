@@ -1,4 +1,5 @@
-// How long the expansion of a pipeline schedule takes: 16 stages, 512 micro-batches, 8 virtual stages where there are any.
+// How long the expansion of a pipeline schedule takes: 16 stages, 512 micro-batches, 8 virtual stages where
+// there are any.
 #include <benchmark/benchmark.h>
 
 #include <numeric>
@@ -18,7 +19,10 @@ namespace {
 constexpr std::int32_t kStages = 16;
 constexpr std::int32_t kMicroBatches = 512;
 
-const MegatronQuery kInterleaved{.schedule = MegatronSchedule::kInterleaved, .stages = kStages, .chunks = 8, .micro_batches = kMicroBatches};
+const MegatronQuery kInterleaved{.schedule = MegatronSchedule::kInterleaved,
+                                 .stages = kStages,
+                                 .chunks = 8,
+                                 .micro_batches = kMicroBatches};
 const MegatronQuery k1F1B{.stages = kStages, .micro_batches = kMicroBatches};
 
 void expand(benchmark::State& state, const MegatronQuery& query) {
@@ -29,44 +33,57 @@ BENCHMARK_CAPTURE(expand, megatron_interleaved_8, kInterleaved)->Unit(benchmark:
 
 void expand_deepspeed(benchmark::State& state) {
   for (auto _ : state) {
-    benchmark::DoNotOptimize(deepspeed_timeline(deepspeed_train(kStages, kMicroBatches, DeepSpeedVersion::kNew), true));
+    benchmark::DoNotOptimize(
+        deepspeed_timeline(deepspeed_train(kStages, kMicroBatches, DeepSpeedVersion::kNew), true));
   }
 }
 BENCHMARK(expand_deepspeed)->Unit(benchmark::kMillisecond);
 
 void expand_torch(benchmark::State& state, TorchSchedule schedule, std::int32_t stages_per_rank) {
-  const TorchQuery query{.schedule = schedule, .ranks = kStages, .stages_per_rank = stages_per_rank, .micro_batches = kMicroBatches};
+  const TorchQuery query{.schedule = schedule,
+                         .ranks = kStages,
+                         .stages_per_rank = stages_per_rank,
+                         .micro_batches = kMicroBatches};
   for (auto _ : state) {
     const auto lowered = lower_torch_order(torch_order(query), query.stages(), kMicroBatches);
     benchmark::DoNotOptimize(torch_timeline(lowered->compute_comms, lowered->stage_ranks));
   }
 }
-BENCHMARK_CAPTURE(expand_torch, interleaved_1f1b_8, TorchSchedule::kInterleaved1F1B, 8)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(expand_torch, interleaved_1f1b_8, TorchSchedule::kInterleaved1F1B, 8)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(expand_torch, zbv, TorchSchedule::kZbv, 2)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(expand_torch, dualpipev, TorchSchedule::kDualPipeV, 2)->Unit(benchmark::kMillisecond);
 
 void expand_torch_runtime(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(torch_runtime_timeline(TorchRuntimeSchedule::k1F1B, kStages, kMicroBatches, false));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(
+        torch_runtime_timeline(TorchRuntimeSchedule::k1F1B, kStages, kMicroBatches, false));
 }
 BENCHMARK(expand_torch_runtime)->Unit(benchmark::kMillisecond);
 
 void expand_dualpipe(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(dualpipe_timeline(DualPipeKind::kBothWays, kStages, kMicroBatches));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(dualpipe_timeline(DualPipeKind::kBothWays, kStages, kMicroBatches));
 }
 BENCHMARK(expand_dualpipe)->Unit(benchmark::kMillisecond);
 
 void expand_zero_bubble(benchmark::State& state, ZeroBubbleSchedule schedule, std::int32_t micro_batches) {
-  const ZeroBubbleQuery query{.schedule = schedule, .stages = kStages, .micro_batches = micro_batches, .chunks = chunks_of(schedule)};
+  const ZeroBubbleQuery query{
+      .schedule = schedule, .stages = kStages, .micro_batches = micro_batches, .chunks = chunks_of(schedule)};
   for (auto _ : state) {
     const auto order = zero_bubble_order(query);
     const auto messages = zero_bubble_with_messages(query, *order);
     benchmark::DoNotOptimize(zero_bubble_timeline(*messages));
   }
 }
-BENCHMARK_CAPTURE(expand_zero_bubble, zb, ZeroBubbleSchedule::kZb, kMicroBatches)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(expand_zero_bubble, zbv, ZeroBubbleSchedule::kZbv, kMicroBatches)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(expand_zero_bubble, v1f1b, ZeroBubbleSchedule::kV1F1B, kMicroBatches)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(expand_zero_bubble, greedy_half_128, ZeroBubbleSchedule::kZbvGreedyHalf, 128)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(expand_zero_bubble, zb, ZeroBubbleSchedule::kZb, kMicroBatches)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(expand_zero_bubble, zbv, ZeroBubbleSchedule::kZbv, kMicroBatches)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(expand_zero_bubble, v1f1b, ZeroBubbleSchedule::kV1F1B, kMicroBatches)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(expand_zero_bubble, greedy_half_128, ZeroBubbleSchedule::kZbvGreedyHalf, 128)
+    ->Unit(benchmark::kMillisecond);
 
 void lower(benchmark::State& state, const MegatronQuery& query) {
   const Timeline timeline = megatron_timeline(query);

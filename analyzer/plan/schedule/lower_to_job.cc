@@ -8,7 +8,8 @@ namespace lockstep::plan {
 namespace {
 
 struct Labels {
-  std::string_view send_forward, recv_forward, send_backward, recv_backward, send_shape, recv_shape, send_token, recv_token;
+  std::string_view send_forward, recv_forward, send_backward, recv_backward, send_shape, recv_shape,
+      send_token, recv_token;
 };
 
 constexpr Labels kDeepSpeed = {"SendActivation PipelineEngine._exec_send_activations",
@@ -98,15 +99,17 @@ std::string_view message_label(ScheduleSource source, const Message& message) {
   return {};
 }
 
-ScheduleLowering::ScheduleLowering(JobBuilder& builder, const Timeline& timeline, const LoweringOptions& options)
+ScheduleLowering::ScheduleLowering(JobBuilder& builder, const Timeline& timeline,
+                                   const LoweringOptions& options)
     : builder_(builder), timeline_(timeline), options_(options) {}
 
 StringIndex ScheduleLowering::payload(const Payload& payload, std::int32_t stage) {
   const bool plain = payload.carries == Carries::kShape || payload.carries == Carries::kToken;
-  const std::uint64_t key = static_cast<std::uint64_t>(payload.carries) << 62 |
-                            (plain ? 0
-                                   : static_cast<std::uint64_t>(static_cast<std::uint32_t>(stage)) << 31 |
-                                         static_cast<std::uint64_t>(static_cast<std::uint32_t>(payload.micro_batch)));
+  const std::uint64_t key =
+      static_cast<std::uint64_t>(payload.carries) << 62 |
+      (plain ? 0
+             : static_cast<std::uint64_t>(static_cast<std::uint32_t>(stage)) << 31 |
+                   static_cast<std::uint64_t>(static_cast<std::uint32_t>(payload.micro_batch)));
   const auto [at, is_new] = payloads_.try_emplace(key);
   if (is_new) at->second = builder_.intern(payload_text({payload.carries, stage, payload.micro_batch}));
   return at->second;
@@ -132,17 +135,19 @@ std::uint32_t ScheduleLowering::compute_label(const Step& step, std::int32_t ran
                             static_cast<std::uint64_t>(static_cast<std::uint32_t>(step.micro_batch));
   const auto [at, is_new] = compute_labels_.try_emplace(key);
   if (is_new) {
-    at->second = builder_.extra(
-        {.label = fmt::format("{}, stage {}, micro-batch {}", compute_name(step.kind), stage, step.micro_batch)});
+    at->second = builder_.extra({.label = fmt::format("{}, stage {}, micro-batch {}", compute_name(step.kind),
+                                                      stage, step.micro_batch)});
   }
   return at->second;
 }
 
-Operation ScheduleLowering::operation_of(std::int32_t rank, const Message& message, const PipelinePlace& place) {
+Operation ScheduleLowering::operation_of(std::int32_t rank, const Message& message,
+                                         const PipelinePlace& place) {
   const std::int32_t sender = message.send ? rank : message.peer;
   Operation operation{.comm = message.world ? place.world : place.pipeline,
                       .peer = place.ranks[static_cast<std::size_t>(message.peer)],
-                      .payload = payload(message.payload, stage_of(timeline_.placement, timeline_.size(), sender, message.payload.chunk)),
+                      .payload = payload(message.payload, stage_of(timeline_.placement, timeline_.size(),
+                                                                   sender, message.payload.chunk)),
                       .extra = label(message),
                       .kind = message.send ? OpKind::kSend : OpKind::kRecv};
   if (message.payload.carries == Carries::kActivation || message.payload.carries == Carries::kGradient) {
@@ -152,7 +157,8 @@ Operation ScheduleLowering::operation_of(std::int32_t rank, const Message& messa
   return operation;
 }
 
-void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place, std::vector<Operation>& operations, const OnMark& on_mark) {
+void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place,
+                              std::vector<Operation>& operations, const OnMark& on_mark) {
   const RankTimeline& timeline = timeline_.ranks[static_cast<std::size_t>(rank)];
   operations.reserve(operations.size() + timeline.steps.size() + timeline.messages.size());
   std::uint32_t launch = 0;
@@ -163,7 +169,8 @@ void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place, std
       case StepKind::kBackward:
       case StepKind::kBackwardInput:
       case StepKind::kBackwardWeight:
-        if (options_.computation) operations.push_back({.extra = compute_label(step, rank), .kind = OpKind::kCompute});
+        if (options_.computation)
+          operations.push_back({.extra = compute_label(step, rank), .kind = OpKind::kCompute});
         break;
       case StepKind::kBatch:
         ++launch;
@@ -183,7 +190,8 @@ void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place, std
         }
         break;
       case StepKind::kBlocking:
-        for (const Message& message : timeline.messages_of(step)) operations.push_back(operation_of(rank, message, place));
+        for (const Message& message : timeline.messages_of(step))
+          operations.push_back(operation_of(rank, message, place));
         break;
       case StepKind::kWait:
         operations.push_back({.handle = handle(step.id), .kind = OpKind::kWait});
@@ -197,17 +205,21 @@ void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place, std
   }
 }
 
-void prepend_torch_handshake(Timeline& timeline, const std::vector<std::int32_t>& stage_ranks, const std::vector<bool>& knows_input) {
+void prepend_torch_handshake(Timeline& timeline, const std::vector<std::int32_t>& stage_ranks,
+                             const std::vector<bool>& knows_input) {
   const auto stages = static_cast<std::int32_t>(stage_ranks.size());
   const auto rank_of = [&](std::int32_t stage) { return stage_ranks[static_cast<std::size_t>(stage)]; };
   const auto knows = [&](std::int32_t stage) {
-    return static_cast<std::size_t>(stage) < knows_input.size() && knows_input[static_cast<std::size_t>(stage)];
+    return static_cast<std::size_t>(stage) < knows_input.size() &&
+           knows_input[static_cast<std::size_t>(stage)];
   };
   for (std::int32_t rank = 0; rank < timeline.size(); ++rank) {
     RankTimeline before;
     std::uint32_t id = 0;
     for (const Step& step : timeline.ranks[static_cast<std::size_t>(rank)].steps) id = std::max(id, step.id);
-    const auto neighbour = [&](std::int32_t stage) { return stage >= 0 && stage < stages && rank_of(stage) != rank; };
+    const auto neighbour = [&](std::int32_t stage) {
+      return stage >= 0 && stage < stages && rank_of(stage) != rank;
+    };
     const auto issue = [&](std::span<const Message> messages) {
       if (messages.empty()) return;
       before.issue(StepKind::kBatch, ++id, messages);
@@ -217,7 +229,8 @@ void prepend_torch_handshake(Timeline& timeline, const std::vector<std::int32_t>
     for (std::int32_t stage = 0; stage < stages; ++stage) {
       if (rank_of(stage) != rank) continue;
       const auto way = [&](bool send, std::int32_t other) {
-        if (neighbour(other)) ways.push_back({.send = send, .peer = rank_of(other), .payload = {Carries::kToken, 0, 0}});
+        if (neighbour(other))
+          ways.push_back({.send = send, .peer = rank_of(other), .payload = {Carries::kToken, 0, 0}});
       };
       way(false, stage - 1);
       way(true, stage + 1);

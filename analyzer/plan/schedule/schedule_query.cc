@@ -28,7 +28,9 @@ Error bad_flag(std::string_view flag, std::string_view what) {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  std::ranges::transform(result, result.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  });
   return result;
 }
 
@@ -48,27 +50,32 @@ Result<T> find_named(std::string_view name, const std::array<Named<T>, N>& names
     if (wanted == candidate || (extra_words && wanted.starts_with(candidate + " "))) return one.value;
     known += (known.empty() ? "" : ", ") + std::string(one.name);
   }
-  return Error{ErrorCode::kUsage, fmt::format("--name: no schedule '{}'; there are {}", name.substr(0, 80), known)};
+  return Error{ErrorCode::kUsage,
+               fmt::format("--name: no schedule '{}'; there are {}", name.substr(0, 80), known)};
 }
 
 /// Positive, and small enough together that the expansion is.
-std::optional<Error> check_sizes(const ScheduleQuery& query, std::int64_t virtual_stages, std::int64_t limit = kMaxForwardPasses) {
-  const std::array<Named<std::int64_t>, 3> sizes = {{{"stages", query.stages},
-                                                     {"virtual", virtual_stages},
-                                                     {"micro-batches", query.micro_batches}}};
+std::optional<Error> check_sizes(const ScheduleQuery& query, std::int64_t virtual_stages,
+                                 std::int64_t limit = kMaxForwardPasses) {
+  const std::array<Named<std::int64_t>, 3> sizes = {
+      {{"stages", query.stages}, {"virtual", virtual_stages}, {"micro-batches", query.micro_batches}}};
   for (const auto& [flag, value] : sizes) {
     if (value < 1) return bad_flag(flag, fmt::format("{}; expected at least 1", value));
-    if (value > limit) return bad_flag(flag, fmt::format("{} is more than the {} that are expanded", value, limit));
+    if (value > limit)
+      return bad_flag(flag, fmt::format("{} is more than the {} that are expanded", value, limit));
   }
   if (query.total_stages && *query.total_stages != query.stages * virtual_stages) {
-    return bad_flag("num-stages", fmt::format("{}, but {} stages * {} virtual stages are {}", *query.total_stages, query.stages,
-                                              virtual_stages, query.stages * virtual_stages));
+    return bad_flag("num-stages",
+                    fmt::format("{}, but {} stages * {} virtual stages are {}", *query.total_stages,
+                                query.stages, virtual_stages, query.stages * virtual_stages));
   }
   // Each is at most 2^20, so the product fits.
   if (query.stages * virtual_stages * query.micro_batches <= limit) return std::nullopt;
   const auto largest = std::ranges::max(sizes, {}, &Named<std::int64_t>::value);
-  return bad_flag(largest.name, fmt::format("{}: {} stages * {} virtual stages * {} micro-batches are more than the {} forward passes that are expanded",
-                                            largest.value, query.stages, virtual_stages, query.micro_batches, limit));
+  return bad_flag(largest.name,
+                  fmt::format("{}: {} stages * {} virtual stages * {} micro-batches are more than the {} "
+                              "forward passes that are expanded",
+                              largest.value, query.stages, virtual_stages, query.micro_batches, limit));
 }
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
@@ -109,12 +116,17 @@ Result<Json> deepspeed_json(const ScheduleQuery& query) {
     }
     per_stage.push_back({{"stage", s}, {"num_pipe_buffers", stages[s].buffers}, {"steps", std::move(steps)}});
   }
-  return Json{{"micro_batches", query.micro_batches}, {"stages", query.stages}, {"per_stage", std::move(per_stage)}};
+  return Json{
+      {"micro_batches", query.micro_batches}, {"stages", query.stages}, {"per_stage", std::move(per_stage)}};
 }
 
 /// "3", or "rank0:6, others:4".
 Result<std::vector<std::int32_t>> parse_groups(const std::string& text, std::int64_t stages) {
-  const Error error = bad_flag("group", fmt::format("'{}' is no number of micro-batches (3) and no list of ranks with theirs (rank0:6, others:4)", text.substr(0, 80)));
+  const Error error = bad_flag(
+      "group",
+      fmt::format(
+          "'{}' is no number of micro-batches (3) and no list of ranks with theirs (rank0:6, others:4)",
+          text.substr(0, 80)));
   const auto number = [](std::string_view digits, std::int32_t& value) {
     const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     return code == std::errc{} && end == digits.data() + digits.size() && value > 0;
@@ -161,9 +173,12 @@ Result<Json> megatron_json(const ScheduleQuery& query) {
   const Result<MegatronSchedule> schedule = find_named(query.name, kNames, true);
   if (!schedule) return schedule.error();
   const bool interleaved = *schedule == MegatronSchedule::kInterleaved;
-  if (!interleaved && query.virtual_stages.value_or(1) != 1) return bad_flag("virtual", "only 'interleaved' has model chunks");
-  if (interleaved && !query.virtual_stages) return Error{ErrorCode::kUsage, "--virtual: 'interleaved' needs the number of model chunks"};
-  if (*schedule == MegatronSchedule::kNoPipelining && query.stages != 1) return bad_flag("stages", "no_pipelining has one stage");
+  if (!interleaved && query.virtual_stages.value_or(1) != 1)
+    return bad_flag("virtual", "only 'interleaved' has model chunks");
+  if (interleaved && !query.virtual_stages)
+    return Error{ErrorCode::kUsage, "--virtual: 'interleaved' needs the number of model chunks"};
+  if (*schedule == MegatronSchedule::kNoPipelining && query.stages != 1)
+    return bad_flag("stages", "no_pipelining has one stage");
   const std::int64_t chunks = query.virtual_stages.value_or(1);
   if (const auto error = check_sizes(query, chunks)) return *error;
 
@@ -181,7 +196,8 @@ Result<Json> megatron_json(const ScheduleQuery& query) {
   option("batch_p2p_comm", query.batch_p2p_comm, megatron.options.batch_p2p_comm);
   option("batch_p2p_sync", query.batch_p2p_sync, megatron.options.batch_p2p_sync);
   option("overlap_p2p_comm", query.overlap_p2p_comm, megatron.options.overlap_p2p_comm);
-  option("overlap_p2p_comm_warmup_flush", query.overlap_p2p_comm_warmup_flush, megatron.options.overlap_p2p_comm_warmup_flush);
+  option("overlap_p2p_comm_warmup_flush", query.overlap_p2p_comm_warmup_flush,
+         megatron.options.overlap_p2p_comm_warmup_flush);
   option("variable_seq_lengths", query.variable_seq_lengths, megatron.options.variable_seq_lengths);
   option("mtp_standalone", query.mtp_standalone, megatron.options.mtp_standalone);
   if (!query.group.empty()) {
@@ -254,11 +270,14 @@ Result<Json> torch_json(const ScheduleQuery& query) {
             {"microbatches", query.micro_batches}};
   TorchOrder order;
   if (!query.csv_path.empty()) {
-    auto parsed = parse_torch_csv(query.csv, query.csv_path, query.old_letters ? TorchLetters::kOld : TorchLetters::kNew);
+    auto parsed = parse_torch_csv(query.csv, query.csv_path,
+                                  query.old_letters ? TorchLetters::kOld : TorchLetters::kNew);
     if (!parsed) return parsed.error();
     order = std::move(*parsed);
     if (static_cast<std::int64_t>(order.size()) != query.stages) {
-      json["lower_error"] = fmt::format("AssertionError: Schedule has incorrect number of ranks - expected {}, actual {}", query.stages, order.size());
+      json["lower_error"] =
+          fmt::format("AssertionError: Schedule has incorrect number of ranks - expected {}, actual {}",
+                      query.stages, order.size());
       return json;
     }
   } else if (const auto rejection = torch_rejection(torch)) {
@@ -280,17 +299,20 @@ Result<Json> torch_json(const ScheduleQuery& query) {
 }
 
 Result<Json> torch_runtime_json(const ScheduleQuery& query) {
-  static constexpr std::array<Named<TorchRuntimeSchedule>, 4> kNames = {{{"GPipe(runtime)", TorchRuntimeSchedule::kGPipe},
-                                                                         {"1F1B(runtime)", TorchRuntimeSchedule::k1F1B},
-                                                                         {"GPipe", TorchRuntimeSchedule::kGPipe},
-                                                                         {"1F1B", TorchRuntimeSchedule::k1F1B}}};
+  static constexpr std::array<Named<TorchRuntimeSchedule>, 4> kNames = {
+      {{"GPipe(runtime)", TorchRuntimeSchedule::kGPipe},
+       {"1F1B(runtime)", TorchRuntimeSchedule::k1F1B},
+       {"GPipe", TorchRuntimeSchedule::kGPipe},
+       {"1F1B", TorchRuntimeSchedule::k1F1B}}};
   const Result<TorchRuntimeSchedule> schedule = find_named(query.name, kNames);
   if (!schedule) return schedule.error();
-  if (query.virtual_stages.value_or(1) != 1) return bad_flag("virtual", "these schedules have one stage a rank");
-  if (query.forward_only && *schedule == TorchRuntimeSchedule::k1F1B) return bad_flag("forward-only", "only GPipe runs forward alone");
+  if (query.virtual_stages.value_or(1) != 1)
+    return bad_flag("virtual", "these schedules have one stage a rank");
+  if (query.forward_only && *schedule == TorchRuntimeSchedule::k1F1B)
+    return bad_flag("forward-only", "only GPipe runs forward alone");
   if (const auto error = check_sizes(query, 1)) return *error;
-  const Timeline timeline =
-      torch_runtime_timeline(*schedule, narrow(query.stages), narrow(query.micro_batches), query.forward_only);
+  const Timeline timeline = torch_runtime_timeline(*schedule, narrow(query.stages),
+                                                   narrow(query.micro_batches), query.forward_only);
   Json ranks = Json::object();
   for (std::size_t r = 0; r < timeline.ranks.size(); ++r) {
     Json events = Json::array();
@@ -309,7 +331,8 @@ Result<Json> torch_runtime_json(const ScheduleQuery& query) {
       } else if (step.kind == StepKind::kMark) {
         events.push_back(fmt::format("{}REDUCE_GRAD", step.chunk));
       } else {
-        events.push_back(fmt::format("{}{}{}", step.chunk, step.kind == StepKind::kForward ? 'F' : 'B', step.micro_batch));
+        events.push_back(
+            fmt::format("{}{}{}", step.chunk, step.kind == StepKind::kForward ? 'F' : 'B', step.micro_batch));
       }
     }
     ranks[std::to_string(r)] = std::move(events);
@@ -353,7 +376,8 @@ Result<Json> zero_bubble_json(const ScheduleQuery& query) {
   }
   const std::int32_t takes = chunks_of(name->schedule);
   const std::int64_t chunks = query.virtual_stages.value_or(takes == 0 ? 2 : takes);
-  if (takes != 0 && chunks != takes) return bad_flag("virtual", fmt::format("{} has {} model chunks a rank", label, takes));
+  if (takes != 0 && chunks != takes)
+    return bad_flag("virtual", fmt::format("{} has {} model chunks a rank", label, takes));
   if (query.forward_only) return bad_flag("forward-only", "zero-bubble's schedules are those of training");
   // The greedy searches take the square of this in time.
   const bool greedy = name->schedule == kZbvGreedyMin || name->schedule == kZbvGreedyHalf;
@@ -393,7 +417,8 @@ Result<Json> dualpipe_json(const ScheduleQuery& query) {
       {{"DualPipe", DualPipeKind::kBothWays}, {"DualPipeV", DualPipeKind::kVee}}};
   const Result<DualPipeKind> kind = find_named(query.name, kNames);
   if (!kind) return kind.error();
-  if (query.virtual_stages.value_or(2) != 2) return bad_flag("virtual", "DualPipe has two model chunks a rank");
+  if (query.virtual_stages.value_or(2) != 2)
+    return bad_flag("virtual", "DualPipe has two model chunks a rank");
   if (query.forward_only) return bad_flag("forward-only", "DualPipe's schedules are those of training");
   if (const auto error = check_sizes(query, 1)) return *error;
   Json json{{"schedule", *kind == DualPipeKind::kBothWays ? "DualPipe" : "DualPipeV"},
@@ -402,7 +427,8 @@ Result<Json> dualpipe_json(const ScheduleQuery& query) {
   if (const auto rejection = dualpipe_rejection(*kind, narrow(query.stages), narrow(query.micro_batches))) {
     json["error"] = *rejection;
   } else {
-    json["ranks"] = rank_lines(dualpipe_timeline(*kind, narrow(query.stages), narrow(query.micro_batches)), false);
+    json["ranks"] =
+        rank_lines(dualpipe_timeline(*kind, narrow(query.stages), narrow(query.micro_batches)), false);
   }
   return json;
 }

@@ -27,7 +27,8 @@ class Checker {
     for (std::size_t rank = 0; rank < import_.order.size(); ++rank) check_row(rank);
     check_completeness();
     if (import_.has_messages) check_messages();
-    std::ranges::stable_sort(import_.problems, {}, [](const TorchProblem& p) { return std::pair(p.rank, p.cell); });
+    std::ranges::stable_sort(import_.problems, {},
+                             [](const TorchProblem& p) { return std::pair(p.rank, p.cell); });
   }
 
  private:
@@ -38,10 +39,12 @@ class Checker {
   static Key key(const TorchLeaf& leaf) { return {leaf.act, leaf.stage, leaf.micro_batch}; }
 
   void report(std::size_t rank, std::optional<std::size_t> cell, bool upstream, std::string message) {
-    if (++reported_[rank] <= kMaxTorchProblems) import_.problems.push_back({rank, cell, std::move(message), upstream});
+    if (++reported_[rank] <= kMaxTorchProblems)
+      import_.problems.push_back({rank, cell, std::move(message), upstream});
   }
 
-  /// As many micro-batches as most stages forward: one that is off should not be what the others are held against.
+  /// As many micro-batches as most stages forward: one that is off should not be what the others are held
+  /// against.
   void find_stages() {
     std::map<std::int32_t, std::set<std::int32_t>> forwards;  // by stage
     for (std::size_t rank = 0; rank < import_.order.size(); ++rank) {
@@ -54,7 +57,9 @@ class Checker {
           if (leaf.act == kForward) forwards[leaf.stage].insert(leaf.micro_batch);
           const auto [owner, is_new] = owners_.try_emplace(leaf.stage, static_cast<std::int32_t>(rank));
           if (!is_new && owner->second != static_cast<std::int32_t>(rank)) {
-            report(rank, cell, true, fmt::format("{}: stage {} is on rank {} already", text_of(leaf), leaf.stage, owner->second));
+            report(
+                rank, cell, true,
+                fmt::format("{}: stage {} is on rank {} already", text_of(leaf), leaf.stage, owner->second));
           }
         }
       }
@@ -75,7 +80,8 @@ class Checker {
     std::set<std::int32_t> unsharded;
     std::set<std::int32_t> reduced;
     const auto& row = import_.order[rank];
-    const bool shards = std::ranges::any_of(row, [](const TorchAction& a) { return a.first.act == kUnshard || a.first.act == kReshard; });
+    const bool shards = std::ranges::any_of(
+        row, [](const TorchAction& a) { return a.first.act == kUnshard || a.first.act == kReshard; });
     for (std::size_t cell = 0; cell < row.size(); ++cell) {
       const TorchAction& action = row[cell];
       check_overlap(rank, cell, action);
@@ -92,7 +98,8 @@ class Checker {
           check_action(leaf, problem, shards && !unsharded.contains(leaf.stage), reduced);
           const auto [before, is_new] = seen_.try_emplace(key(leaf), Seen{rank, cell});
           if (!is_new) {
-            problem(false, fmt::format("stands twice, first in row {}, cell {}", before->second.rank + 1, before->second.cell + 1));
+            problem(false, fmt::format("stands twice, first in row {}, cell {}", before->second.rank + 1,
+                                       before->second.cell + 1));
           }
         }
       }
@@ -103,14 +110,16 @@ class Checker {
   }
 
   template <class Problem>
-  void check_action(const TorchLeaf& leaf, const Problem& problem, bool is_sharded, std::set<std::int32_t>& reduced) {
+  void check_action(const TorchLeaf& leaf, const Problem& problem, bool is_sharded,
+                    std::set<std::int32_t>& reduced) {
     const auto done = [&](TorchAct act) { return seen_.contains({act, leaf.stage, leaf.micro_batch}); };
     const bool backward = leaf.act == kBackward || leaf.act == kBackwardInput;
     if (leaf.micro_batch >= import_.micro_batches) {
       problem(true, fmt::format("most stages have {} micro-batches, from 0", import_.micro_batches));
     }
     if (backward && !done(kForward)) problem(true, "comes before the forward of the stage");
-    if (leaf.act == kBackwardWeight && !done(kBackwardInput)) problem(true, "comes before the backward of the input");
+    if (leaf.act == kBackwardWeight && !done(kBackwardInput))
+      problem(true, "comes before the backward of the input");
     if ((leaf.act == kBackward && done(kBackwardInput)) || (leaf.act == kBackwardInput && done(kBackward))) {
       problem(true, "the backward is made in full and in parts");
     }
@@ -136,7 +145,8 @@ class Checker {
   void check_overlap(std::size_t rank, std::size_t cell, const TorchAction& action) {
     if (!action.is_overlap()) return;
     if (action.first.act != kForward || action.second.act != kBackward) {
-      report(rank, cell, false, fmt::format("{}: expected a forward and a full backward", torch_action_text(action)));
+      report(rank, cell, false,
+             fmt::format("{}: expected a forward and a full backward", torch_action_text(action)));
     } else if (action.first.stage == action.second.stage) {
       report(rank, cell, false, fmt::format("{}: both are of one stage", torch_action_text(action)));
     }
@@ -152,7 +162,8 @@ class Checker {
       }
       const auto rank = static_cast<std::size_t>(owner);
       // Named once a stage: the first of them.
-      for (const auto& [what, acts] : {std::pair("forward", std::pair(kForward, kForward)), std::pair("backward", std::pair(kBackward, kBackwardInput)),
+      for (const auto& [what, acts] : {std::pair("forward", std::pair(kForward, kForward)),
+                                       std::pair("backward", std::pair(kBackward, kBackwardInput)),
                                        std::pair("weight gradient", std::pair(kBackward, kBackwardWeight))}) {
         std::int32_t missing = -1, count = 0;
         for (std::int32_t m = import_.micro_batches - 1; m >= 0; --m) {
@@ -161,7 +172,9 @@ class Checker {
           ++count;
         }
         if (count > 0) {
-          report(rank, std::nullopt, true, fmt::format("stage {} has no {} of {} of {} micro-batches, first {}", stage, what, count, import_.micro_batches, missing));
+          report(rank, std::nullopt, true,
+                 fmt::format("stage {} has no {} of {} of {} micro-batches, first {}", stage, what, count,
+                             import_.micro_batches, missing));
           break;
         }
       }
@@ -175,20 +188,25 @@ class Checker {
       const bool forward = act == kForward;
       if (!forward && act != kBackward && act != kBackwardInput) continue;
       const auto apart = [&](std::int32_t other) {
-        return other >= 0 && other < import_.stages && owners_.contains(other) && owners_[other] != owners_[stage];
+        return other >= 0 && other < import_.stages && owners_.contains(other) &&
+               owners_[other] != owners_[stage];
       };
       const TorchLeaf leaf{act, stage, m};
       const std::int32_t to = forward ? stage + 1 : stage - 1;
       if (apart(to) && !seen_.contains({forward ? kSendForward : kSendBackward, stage, m})) {
-        report(place.rank, place.cell, false, fmt::format("{}: its result is not sent to stage {}", text_of(leaf), to));
+        report(place.rank, place.cell, false,
+               fmt::format("{}: its result is not sent to stage {}", text_of(leaf), to));
       }
       const std::int32_t from = forward ? stage - 1 : stage + 1;
       if (!apart(from)) continue;
       const auto received = seen_.find({forward ? kRecvForward : kRecvBackward, stage, m});
       if (received == seen_.end()) {
-        report(place.rank, place.cell, false, fmt::format("{}: what it needs of stage {} is not received", text_of(leaf), from));
+        report(place.rank, place.cell, false,
+               fmt::format("{}: what it needs of stage {} is not received", text_of(leaf), from));
       } else if (received->second.rank == place.rank && received->second.cell > place.cell) {
-        report(place.rank, place.cell, false, fmt::format("{}: comes before its receive, cell {}", text_of(leaf), received->second.cell + 1));
+        report(
+            place.rank, place.cell, false,
+            fmt::format("{}: comes before its receive, cell {}", text_of(leaf), received->second.cell + 1));
       }
     }
   }

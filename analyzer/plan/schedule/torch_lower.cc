@@ -58,11 +58,13 @@ class UpcomingStages {
   std::vector<std::int32_t> found_;
 };
 
-/// What is in each rank's schedule so far, of what others depend on: one bit for each (stage, micro-batch, kind).
+/// What is in each rank's schedule so far, of what others depend on: one bit for each (stage, micro-batch,
+/// kind).
 class Progress {
  public:
   enum Kind : std::size_t { kDoneForward, kDoneBackward, kGotActivation, kGotGradient, kKinds };
-  Progress(std::size_t stages, std::size_t micro_batches) : micro_batches_(micro_batches), bits_(stages * micro_batches * kKinds) {}
+  Progress(std::size_t stages, std::size_t micro_batches)
+      : micro_batches_(micro_batches), bits_(stages * micro_batches * kKinds) {}
   bool has(Kind kind, std::int32_t stage, std::int32_t m) const { return bits_[at(kind, stage, m)]; }
   void set(Kind kind, std::int32_t stage, std::int32_t m) { bits_[at(kind, stage, m)] = true; }
 
@@ -76,7 +78,8 @@ class Progress {
 
 class SendRecvWriter {
  public:
-  SendRecvWriter(const TorchOrder& order, const std::vector<std::int32_t>& stage_ranks, std::int32_t micro_batches)
+  SendRecvWriter(const TorchOrder& order, const std::vector<std::int32_t>& stage_ranks,
+                 std::int32_t micro_batches)
       : order_(order),
         ranks_(stage_ranks),
         last_(static_cast<std::int32_t>(stage_ranks.size()) - 1),
@@ -98,7 +101,8 @@ class SendRecvWriter {
         moved = true;
       }
       if (left && !moved) {
-        return Error{ErrorCode::kMalformed, "AssertionError: Malformed compute schedule, can't schedule sends/recvs"};
+        return Error{ErrorCode::kMalformed,
+                     "AssertionError: Malformed compute schedule, can't schedule sends/recvs"};
       }
     }
     return std::move(result_);
@@ -114,11 +118,13 @@ class SendRecvWriter {
       const bool forward = leaf.act == kForward && leaf.stage != 0;
       const bool backward = (leaf.act == kBackward || leaf.act == kBackwardInput) && leaf.stage != last_;
       if (forward && !progress_.has(Progress::kGotActivation, leaf.stage, leaf.micro_batch) &&
-          (apart(leaf.stage, leaf.stage - 1) || !progress_.has(Progress::kDoneForward, leaf.stage - 1, leaf.micro_batch))) {
+          (apart(leaf.stage, leaf.stage - 1) ||
+           !progress_.has(Progress::kDoneForward, leaf.stage - 1, leaf.micro_batch))) {
         return false;
       }
       if (backward && !progress_.has(Progress::kGotGradient, leaf.stage, leaf.micro_batch) &&
-          (apart(leaf.stage, leaf.stage + 1) || !progress_.has(Progress::kDoneBackward, leaf.stage + 1, leaf.micro_batch))) {
+          (apart(leaf.stage, leaf.stage + 1) ||
+           !progress_.has(Progress::kDoneBackward, leaf.stage + 1, leaf.micro_batch))) {
         return false;
       }
     }
@@ -135,7 +141,8 @@ class SendRecvWriter {
       progress_.set(forward ? Progress::kDoneForward : Progress::kDoneBackward, leaf.stage, leaf.micro_batch);
       const std::int32_t peer = forward ? leaf.stage + 1 : leaf.stage - 1;
       if (peer < 0 || peer > last_ || !apart(leaf.stage, peer)) continue;
-      result_[rank].push_back(TorchLeaf{forward ? kSendForward : kSendBackward, leaf.stage, leaf.micro_batch});
+      result_[rank].push_back(
+          TorchLeaf{forward ? kSendForward : kSendBackward, leaf.stage, leaf.micro_batch});
       result_[static_cast<std::size_t>(rank_of(peer))].push_back(
           TorchLeaf{forward ? kRecvForward : kRecvBackward, peer, leaf.micro_batch});
       progress_.set(forward ? Progress::kGotActivation : Progress::kGotGradient, peer, leaf.micro_batch);
@@ -151,7 +158,8 @@ class SendRecvWriter {
 
 TorchRow compute_only(const TorchRow& row) {
   TorchRow result;
-  std::ranges::copy_if(row, std::back_inserter(result), [](const TorchAction& a) { return is_compute(a.first.act); });
+  std::ranges::copy_if(row, std::back_inserter(result),
+                       [](const TorchAction& a) { return is_compute(a.first.act); });
   return result;
 }
 
@@ -200,7 +208,8 @@ Result<TorchOrder> add_send_recv(const TorchOrder& order, const std::vector<std:
   return SendRecvWriter(order, stage_ranks, micro_batches).write();
 }
 
-Result<TorchLowered> lower_torch_order(const TorchOrder& order, std::int32_t stages, std::int32_t micro_batches) {
+Result<TorchLowered> lower_torch_order(const TorchOrder& order, std::int32_t stages,
+                                       std::int32_t micro_batches) {
   TorchLowered lowered;
   if (const auto error = torch_validation_error(order, stages, micro_batches, lowered.stage_ranks)) {
     return Error{ErrorCode::kMalformed, *error};

@@ -1,4 +1,5 @@
-// Which schedules can finish, under which blocking rules: every trace and every mutant that a reference simulator was run on.
+// Which schedules can finish, under which blocking rules: every trace and every mutant that a reference
+// simulator was run on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The parts of a case's name: "interleaved pp4 vp2 m8 {'overlap_p2p_comm': True} fwd_only MUTANT unbatched-send_first".
+/// The parts of a case's name: "interleaved pp4 vp2 m8 {'overlap_p2p_comm': True} fwd_only MUTANT
+/// unbatched-send_first".
 struct Case {
   std::string schedule{};
   std::map<std::string, std::int32_t> numbers{};  ///< pp, vp, m, v, p, chunks
@@ -50,9 +52,12 @@ Case parse_case(std::string name) {
     const std::size_t digits = word.find_first_of("0123456789");
     const std::string key = word.substr(0, digits);
     std::int32_t value = 0;
-    const bool is_number = digits != std::string::npos && digits > 0 && key.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos &&
-                           std::from_chars(word.data() + digits, word.data() + word.size(), value).ptr == word.data() + word.size();
-    const bool known = key == "pp" || key == "vp" || key == "m" || key == "v" || key == "p" || key == "chunks";
+    const bool is_number = digits != std::string::npos && digits > 0 &&
+                           key.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos &&
+                           std::from_chars(word.data() + digits, word.data() + word.size(), value).ptr ==
+                               word.data() + word.size();
+    const bool known =
+        key == "pp" || key == "vp" || key == "m" || key == "v" || key == "p" || key == "chunks";
     if (is_number && known) {
       result.numbers[key] = value;
     } else if (word == "fwd_only") {
@@ -78,7 +83,8 @@ Timeline unbatched(const Timeline& timeline, const std::string& order) {
       if (step.kind == StepKind::kBatch) {
         std::vector<Message> messages(list.begin(), list.end());
         const bool sends_first = order == "send_first" || (order == "even_odd" && rank % 2 == 0);
-        if (order != "program") std::ranges::stable_partition(messages, [&](const Message& m) { return m.send == sends_first; });
+        if (order != "program")
+          std::ranges::stable_partition(messages, [&](const Message& m) { return m.send == sends_first; });
         for (const Message& message : messages) {
           to.issue(StepKind::kAsync, ++id, {&message, 1});
           parts[step.id].push_back(id);
@@ -96,11 +102,12 @@ Timeline unbatched(const Timeline& timeline, const std::string& order) {
 }
 
 MegatronQuery megatron_of(const Case& the) {
-  MegatronQuery query{.schedule = the.numbers.contains("vp") ? MegatronSchedule::kInterleaved : MegatronSchedule::k1F1B,
-                      .stages = the.numbers.at("pp"),
-                      .chunks = the.numbers.contains("vp") ? the.numbers.at("vp") : 1,
-                      .micro_batches = the.numbers.at("m"),
-                      .forward_only = the.forward_only};
+  MegatronQuery query{
+      .schedule = the.numbers.contains("vp") ? MegatronSchedule::kInterleaved : MegatronSchedule::k1F1B,
+      .stages = the.numbers.at("pp"),
+      .chunks = the.numbers.contains("vp") ? the.numbers.at("vp") : 1,
+      .micro_batches = the.numbers.at("m"),
+      .forward_only = the.forward_only};
   const auto says = [&](std::string_view text) { return the.config.find(text) != std::string::npos; };
   query.options.batch_p2p_comm = !says("'batch_p2p_comm': False");
   query.options.overlap_p2p_comm = says("'overlap_p2p_comm': True");
@@ -112,7 +119,9 @@ MegatronQuery megatron_of(const Case& the) {
 }
 
 Timeline torch_ir_of(const Case& the, const std::string& name) {
-  TorchQuery query{.ranks = the.numbers.at("pp"), .stages_per_rank = the.numbers.at("v"), .micro_batches = the.numbers.at("m")};
+  TorchQuery query{.ranks = the.numbers.at("pp"),
+                   .stages_per_rank = the.numbers.at("v"),
+                   .micro_batches = the.numbers.at("m")};
   TorchOrder order;
   if (name.ends_with(".csv")) {
     std::ifstream file(shared_directory() + "/golden/pytorch_pipelining.json");
@@ -126,8 +135,9 @@ Timeline torch_ir_of(const Case& the, const std::string& name) {
     EXPECT_TRUE(parsed);
     if (parsed) order = *parsed;
   } else {
-    for (const auto schedule : {TorchSchedule::kGPipe, TorchSchedule::k1F1B, TorchSchedule::kLoopedBfs, TorchSchedule::kInterleaved1F1B,
-                                TorchSchedule::kInterleavedZeroBubble, TorchSchedule::kZbv, TorchSchedule::kDualPipeV}) {
+    for (const auto schedule : {TorchSchedule::kGPipe, TorchSchedule::k1F1B, TorchSchedule::kLoopedBfs,
+                                TorchSchedule::kInterleaved1F1B, TorchSchedule::kInterleavedZeroBubble,
+                                TorchSchedule::kZbv, TorchSchedule::kDualPipeV}) {
       if (torch_schedule_name(schedule) == name) query.schedule = schedule;
     }
     EXPECT_EQ(torch_schedule_name(query.schedule), name);
@@ -145,9 +155,14 @@ Timeline zero_bubble_of(const Case& the, std::string name) {
     name.resize(at);
   }
   using enum ZeroBubbleSchedule;
-  const std::map<std::string, ZeroBubbleSchedule> names = {
-      {"1f1b", k1F1B}, {"zb", kZb}, {"zb-h1-h2(manual_order, max_mem=2p)", kZb}, {"vpp", kVpp}, {"zbv", kZbv},
-      {"zbv_greedy_min", kZbvGreedyMin}, {"zbv_greedy_half", kZbvGreedyHalf}, {"v1f1b", kV1F1B}};
+  const std::map<std::string, ZeroBubbleSchedule> names = {{"1f1b", k1F1B},
+                                                           {"zb", kZb},
+                                                           {"zb-h1-h2(manual_order, max_mem=2p)", kZb},
+                                                           {"vpp", kVpp},
+                                                           {"zbv", kZbv},
+                                                           {"zbv_greedy_min", kZbvGreedyMin},
+                                                           {"zbv_greedy_half", kZbvGreedyHalf},
+                                                           {"v1f1b", kV1F1B}};
   EXPECT_TRUE(names.contains(name)) << name;
   query.schedule = names.at(name);
   query.chunks = std::max(chunks_of(query.schedule), query.schedule == kVpp ? 2 : 1);
@@ -165,7 +180,8 @@ Timeline timeline_of(const Case& the) {
     return dualpipe_timeline(kind, the.numbers.at("pp"), the.numbers.at("chunks"));
   }
   if (name.ends_with("(runtime)")) {
-    const auto schedule = name.find("GPipe") != std::string::npos ? TorchRuntimeSchedule::kGPipe : TorchRuntimeSchedule::k1F1B;
+    const auto schedule =
+        name.find("GPipe") != std::string::npos ? TorchRuntimeSchedule::kGPipe : TorchRuntimeSchedule::k1F1B;
     return torch_runtime_timeline(schedule, the.numbers.at("pp"), the.numbers.at("m"), false);
   }
   if (name.starts_with("torch-IR ")) return torch_ir_of(the, name.substr(9));
@@ -179,7 +195,8 @@ Job job_of(const Timeline& timeline) {
   std::vector<std::int32_t> ranks(timeline.ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   const CommIndex pipeline = builder.communicator("pp", "pp", ranks);
-  const PipelinePlace place{.ranks = ranks, .pipeline = pipeline, .world = builder.communicator("world", "world", ranks)};
+  const PipelinePlace place{
+      .ranks = ranks, .pipeline = pipeline, .world = builder.communicator("world", "world", ranks)};
   ScheduleLowering lowering(builder, timeline, {});
   for (const std::int32_t rank : ranks) {
     std::vector<Operation> operations;
@@ -191,7 +208,9 @@ Job job_of(const Timeline& timeline) {
   return std::move(builder).build();
 }
 
-bool finishes(const Job& job, BlockingModel model) { return replay(job, match(job), {.model = model}).finished(); }
+bool finishes(const Job& job, BlockingModel model) {
+  return replay(job, match(job), {.model = model}).finished();
+}
 
 TEST(DeadlockVerdicts, AreThoseOfTheReferenceSimulator) {
   if (shared_directory().empty()) GTEST_SKIP() << "no shared inputs; set LOCKSTEP_SHARED";
@@ -211,15 +230,17 @@ TEST(DeadlockVerdicts, AreThoseOfTheReferenceSimulator) {
       timeline = unbatched(timeline, the.mutant.substr(10));
     }
     const Job job = job_of(timeline);
-    for (const auto& [key, model] : {std::pair("lazy", BlockingModel::kLazy), std::pair("eager", BlockingModel::kEager),
-                                     std::pair("block", BlockingModel::kBlocking)}) {
+    for (const auto& [key, model] :
+         {std::pair("lazy", BlockingModel::kLazy), std::pair("eager", BlockingModel::kEager),
+          std::pair("block", BlockingModel::kBlocking)}) {
       if (!row.contains(key)) continue;
       EXPECT_EQ(finishes(job, model), row[key] == "ok") << key;
     }
   }
 }
 
-/// What a recorded trace may not contradict: two single messages between two ranks that face each other stand.
+/// What a recorded trace may not contradict: two single messages between two ranks that face each other
+/// stand.
 TEST(DeadlockVerdicts, FindTheFacingSends) {
   const Timeline timeline = megatron_timeline({.stages = 2, .micro_batches = 4});
   EXPECT_TRUE(finishes(job_of(timeline), BlockingModel::kBlocking));

@@ -28,7 +28,8 @@ Job job_of(const Timeline& timeline, ScheduleSource source = ScheduleSource::kMe
   std::vector<std::int32_t> ranks(timeline.ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   const CommIndex pipeline = builder.communicator("pp", "pp", ranks);
-  const PipelinePlace place{.ranks = ranks, .pipeline = pipeline, .world = builder.communicator("world", "world", ranks)};
+  const PipelinePlace place{
+      .ranks = ranks, .pipeline = pipeline, .world = builder.communicator("world", "world", ranks)};
   ScheduleLowering lowering(builder, timeline, {.source = source});
   for (const std::int32_t rank : ranks) {
     std::vector<Operation> operations;
@@ -45,7 +46,8 @@ void expect_each_gets_what_it_expects(const Timeline& timeline) {
   for (std::size_t r = 0; r < timeline.ranks.size(); ++r) {
     const auto& messages = timeline.ranks[r].messages;
     for (std::size_t i = 0; i < messages.size(); ++i) {
-      ASSERT_EQ(payload_text(messages[i].payload), payload_text(received[r][i])) << "rank " << r << ", message " << i;
+      ASSERT_EQ(payload_text(messages[i].payload), payload_text(received[r][i]))
+          << "rank " << r << ", message " << i;
     }
   }
 }
@@ -53,27 +55,34 @@ void expect_each_gets_what_it_expects(const Timeline& timeline) {
 void expect_clean(const Timeline& timeline) {
   const Report report = diagnose(job_of(timeline));
   EXPECT_EQ(verdict_name(report.verdict), "consistent");
-  for (const Finding& finding : report.findings) EXPECT_NE(severity_name(finding.severity), "certain") << finding.title;
+  for (const Finding& finding : report.findings)
+    EXPECT_NE(severity_name(finding.severity), "certain") << finding.title;
 }
 
 TEST(Schedules, OfMegatronPairUpForRandomParameters) {
   lockstep::testing::Random random(20261201);
   for (int i = 0; i < 200; ++i) {
-    MegatronQuery query{.schedule = random.below(3) == 0 ? MegatronSchedule::k1F1B : MegatronSchedule::kInterleaved,
-                        .stages = static_cast<std::int32_t>(random.below(7)) + 2,
-                        .micro_batches = static_cast<std::int32_t>(random.below(30)) + 1,
-                        .forward_only = random.below(4) == 0};
-    if (query.schedule == MegatronSchedule::kInterleaved) query.chunks = static_cast<std::int32_t>(random.below(3)) + 2;
+    MegatronQuery query{
+        .schedule = random.below(3) == 0 ? MegatronSchedule::k1F1B : MegatronSchedule::kInterleaved,
+        .stages = static_cast<std::int32_t>(random.below(7)) + 2,
+        .micro_batches = static_cast<std::int32_t>(random.below(30)) + 1,
+        .forward_only = random.below(4) == 0};
+    if (query.schedule == MegatronSchedule::kInterleaved)
+      query.chunks = static_cast<std::int32_t>(random.below(3)) + 2;
     query.options.batch_p2p_comm = random.below(2) == 0;
     query.options.overlap_p2p_comm = random.below(2) == 0;
     query.options.overlap_p2p_comm_warmup_flush = query.options.overlap_p2p_comm && random.below(2) == 0;
     query.options.variable_seq_lengths = random.below(4) == 0;
-    if (random.below(2) == 0) query.options.group_sizes = {query.stages + static_cast<std::int32_t>(random.below(4))};
+    if (random.below(2) == 0)
+      query.options.group_sizes = {query.stages + static_cast<std::int32_t>(random.below(4))};
     if (megatron_rejection(query)) continue;
     // Two ranks that are each other's neighbours on both sides, in one batch: Megatron's known mix-up.
-    if (query.stages == 2 && query.schedule == MegatronSchedule::kInterleaved && query.options.batch_p2p_comm) continue;
-    SCOPED_TRACE(::testing::Message() << "stages " << query.stages << " chunks " << query.chunks << " micro-batches " << query.micro_batches
-                                    << " batch " << query.options.batch_p2p_comm << " overlap " << query.options.overlap_p2p_comm);
+    if (query.stages == 2 && query.schedule == MegatronSchedule::kInterleaved && query.options.batch_p2p_comm)
+      continue;
+    SCOPED_TRACE(::testing::Message()
+                 << "stages " << query.stages << " chunks " << query.chunks << " micro-batches "
+                 << query.micro_batches << " batch " << query.options.batch_p2p_comm << " overlap "
+                 << query.options.overlap_p2p_comm);
     expect_each_gets_what_it_expects(megatron_timeline(query));
   }
 }
@@ -92,11 +101,16 @@ TEST(Schedules, OfOthersPairUpForRandomParameters) {
       expect_each_gets_what_it_expects(torch_runtime_timeline(schedule, p, m, false));
     }
     for (const auto kind : {DualPipeKind::kBothWays, DualPipeKind::kVee}) {
-      if (!dualpipe_rejection(kind, p, 4 * m)) expect_each_gets_what_it_expects(dualpipe_timeline(kind, p, 4 * m));
+      if (!dualpipe_rejection(kind, p, 4 * m))
+        expect_each_gets_what_it_expects(dualpipe_timeline(kind, p, 4 * m));
     }
-    for (const auto schedule : {TorchSchedule::kGPipe, TorchSchedule::kLoopedBfs, TorchSchedule::kInterleaved1F1B,
-                                TorchSchedule::kInterleavedZeroBubble, TorchSchedule::kZbv, TorchSchedule::kDualPipeV}) {
-      const TorchQuery query{.schedule = schedule, .ranks = p, .stages_per_rank = schedule == TorchSchedule::kGPipe ? 1 : 2, .micro_batches = m};
+    for (const auto schedule :
+         {TorchSchedule::kGPipe, TorchSchedule::kLoopedBfs, TorchSchedule::kInterleaved1F1B,
+          TorchSchedule::kInterleavedZeroBubble, TorchSchedule::kZbv, TorchSchedule::kDualPipeV}) {
+      const TorchQuery query{.schedule = schedule,
+                             .ranks = p,
+                             .stages_per_rank = schedule == TorchSchedule::kGPipe ? 1 : 2,
+                             .micro_batches = m};
       if (torch_rejection(query)) continue;
       const auto lowered = lower_torch_order(torch_order(query), query.stages(), m);
       ASSERT_TRUE(lowered) << torch_schedule_name(schedule) << ": " << lowered.error().message;
@@ -106,7 +120,10 @@ TEST(Schedules, OfOthersPairUpForRandomParameters) {
     }
     using enum ZeroBubbleSchedule;
     for (const auto schedule : {k1F1B, kZb, kVpp, kZbv, kZbvGreedyMin, kZbvGreedyHalf, kV1F1B}) {
-      const ZeroBubbleQuery query{.schedule = schedule, .stages = p, .micro_batches = m, .chunks = schedule == kVpp ? 2 : chunks_of(schedule)};
+      const ZeroBubbleQuery query{.schedule = schedule,
+                                  .stages = p,
+                                  .micro_batches = m,
+                                  .chunks = schedule == kVpp ? 2 : chunks_of(schedule)};
       const auto order = zero_bubble_order(query);
       if (!order) continue;
       const auto messages = zero_bubble_with_messages(query, *order);
@@ -117,7 +134,8 @@ TEST(Schedules, OfOthersPairUpForRandomParameters) {
 
 TEST(Schedules, AreCleanWhenReplayed) {
   expect_clean(megatron_timeline({.stages = 4, .micro_batches = 6}));
-  expect_clean(megatron_timeline({.schedule = MegatronSchedule::kInterleaved, .stages = 4, .chunks = 2, .micro_batches = 8}));
+  expect_clean(megatron_timeline(
+      {.schedule = MegatronSchedule::kInterleaved, .stages = 4, .chunks = 2, .micro_batches = 8}));
   expect_clean(deepspeed_timeline(deepspeed_train(4, 6, DeepSpeedVersion::kNew), true));
   expect_clean(deepspeed_timeline(deepspeed_train(4, 6, DeepSpeedVersion::kOld), true));
   expect_clean(deepspeed_timeline(deepspeed_inference(4, 6), true));
@@ -126,8 +144,8 @@ TEST(Schedules, AreCleanWhenReplayed) {
 }
 
 TEST(Schedules, AMixUpOfPayloadsIsAFindingWithoutAHang) {
-  const Report report =
-      diagnose(job_of(megatron_timeline({.schedule = MegatronSchedule::kInterleaved, .stages = 2, .chunks = 2, .micro_batches = 4})));
+  const Report report = diagnose(job_of(megatron_timeline(
+      {.schedule = MegatronSchedule::kInterleaved, .stages = 2, .chunks = 2, .micro_batches = 4})));
   ASSERT_FALSE(report.findings.empty());
   EXPECT_EQ(verdict_name(report.verdict), "mismatch");
   EXPECT_EQ(report.findings[0].finding_class, "payload_differs");
@@ -176,13 +194,14 @@ TEST(Schedules, MarksGoToTheCaller) {
 }
 
 TEST(ScheduleQueries, RefuseWhatIsTooLargeAtOnce) {
-  for (const auto framework : {ScheduleFramework::kDeepSpeed, ScheduleFramework::kMegatron, ScheduleFramework::kTorch,
-                               ScheduleFramework::kTorchRuntime, ScheduleFramework::kZeroBubble, ScheduleFramework::kDualPipe}) {
+  for (const auto framework :
+       {ScheduleFramework::kDeepSpeed, ScheduleFramework::kMegatron, ScheduleFramework::kTorch,
+        ScheduleFramework::kTorchRuntime, ScheduleFramework::kZeroBubble, ScheduleFramework::kDualPipe}) {
     ScheduleQuery query{.framework = framework, .stages = 4, .micro_batches = 1'000'000'000};
-    query.name = framework == ScheduleFramework::kDeepSpeed    ? "train"
-                 : framework == ScheduleFramework::kTorch      ? "GPipe"
-                 : framework == ScheduleFramework::kDualPipe   ? "DualPipe"
-                                                               : "1F1B";
+    query.name = framework == ScheduleFramework::kDeepSpeed  ? "train"
+                 : framework == ScheduleFramework::kTorch    ? "GPipe"
+                 : framework == ScheduleFramework::kDualPipe ? "DualPipe"
+                                                             : "1F1B";
     const auto json = schedule_json(query);
     ASSERT_FALSE(json);
     EXPECT_EQ(json.error().code, ErrorCode::kUnsupported);
@@ -201,14 +220,31 @@ TEST(ScheduleQueries, GiveTheFrameworksOwnRefusal) {
     const auto json = schedule_json(query);
     return json ? Json::parse(*json).value("error", "") : json.error().message;
   };
-  EXPECT_EQ(error_of({.framework = ScheduleFramework::kMegatron, .name = "interleaved", .stages = 4, .virtual_stages = 2, .micro_batches = 2}),
-            "ValueError: The number of contiguous micro-batches in a virtual pipeline stageshould range in [PP=4 , M=2]");
-  EXPECT_EQ(error_of({.framework = ScheduleFramework::kTorch, .name = "Interleaved1F1B", .stages = 4, .virtual_stages = 2, .micro_batches = 9}),
-            "ValueError: Interleaved 1F1B requires the number of microbatches to be a multiple of the number of rounds (2), but got 9.");
-  EXPECT_EQ(error_of({.framework = ScheduleFramework::kTorch, .name = "DualPipeV", .stages = 4, .virtual_stages = 2, .micro_batches = 7}),
-            "ValueError: DualPipeV requires at least as many microbatches as stages, but got 7 microbatches and 8 stages.");
-  EXPECT_EQ(error_of({.framework = ScheduleFramework::kDualPipe, .name = "DualPipe", .stages = 4, .micro_batches = 9}),
-            "AssertionError: num_chunks=9, num_ranks=4");
+  EXPECT_EQ(error_of({.framework = ScheduleFramework::kMegatron,
+                      .name = "interleaved",
+                      .stages = 4,
+                      .virtual_stages = 2,
+                      .micro_batches = 2}),
+            "ValueError: The number of contiguous micro-batches in a virtual pipeline stageshould range in "
+            "[PP=4 , M=2]");
+  EXPECT_EQ(error_of({.framework = ScheduleFramework::kTorch,
+                      .name = "Interleaved1F1B",
+                      .stages = 4,
+                      .virtual_stages = 2,
+                      .micro_batches = 9}),
+            "ValueError: Interleaved 1F1B requires the number of microbatches to be a multiple of the number "
+            "of rounds (2), but got 9.");
+  EXPECT_EQ(error_of({.framework = ScheduleFramework::kTorch,
+                      .name = "DualPipeV",
+                      .stages = 4,
+                      .virtual_stages = 2,
+                      .micro_batches = 7}),
+            "ValueError: DualPipeV requires at least as many microbatches as stages, but got 7 microbatches "
+            "and 8 stages.");
+  EXPECT_EQ(
+      error_of(
+          {.framework = ScheduleFramework::kDualPipe, .name = "DualPipe", .stages = 4, .micro_batches = 9}),
+      "AssertionError: num_chunks=9, num_ranks=4");
 }
 
 TEST(ScheduleQueries, NameTheFlagThatIsWrong) {
@@ -217,17 +253,28 @@ TEST(ScheduleQueries, NameTheFlagThatIsWrong) {
     return json ? std::string("accepted") : json.error().message.substr(0, json.error().message.find(':'));
   };
   EXPECT_EQ(message({.framework = ScheduleFramework::kMegatron, .name = "2F2B"}), "--name");
-  EXPECT_EQ(message({.framework = ScheduleFramework::kMegatron, .name = "interleaved", .stages = 2, .micro_batches = 2}), "--virtual");
-  EXPECT_EQ(message({.framework = ScheduleFramework::kMegatron, .name = "no_pipelining", .stages = 2}), "--stages");
-  ScheduleQuery group{.framework = ScheduleFramework::kMegatron, .name = "interleaved", .stages = 2, .virtual_stages = 2, .micro_batches = 4};
-  for (const char* text : {"x", "rank0:", "rank9:2, others:2", "rank0:2", "-1", "rank0:2,,", "others", ":", "99999999999999999999"}) {
+  EXPECT_EQ(message({.framework = ScheduleFramework::kMegatron,
+                     .name = "interleaved",
+                     .stages = 2,
+                     .micro_batches = 2}),
+            "--virtual");
+  EXPECT_EQ(message({.framework = ScheduleFramework::kMegatron, .name = "no_pipelining", .stages = 2}),
+            "--stages");
+  ScheduleQuery group{.framework = ScheduleFramework::kMegatron,
+                      .name = "interleaved",
+                      .stages = 2,
+                      .virtual_stages = 2,
+                      .micro_batches = 4};
+  for (const char* text : {"x", "rank0:", "rank9:2, others:2", "rank0:2", "-1", "rank0:2,,", "others", ":",
+                           "99999999999999999999"}) {
     group.group = text;
     EXPECT_EQ(message(group), "--group") << text;
   }
 }
 
 TEST(TorchCsv, ReadsWhatItPrints) {
-  const TorchQuery query{.schedule = TorchSchedule::kDualPipeV, .ranks = 3, .stages_per_rank = 2, .micro_batches = 7};
+  const TorchQuery query{
+      .schedule = TorchSchedule::kDualPipeV, .ranks = 3, .stages_per_rank = 2, .micro_batches = 7};
   const TorchOrder order = torch_order(query);
   std::string csv;
   for (const TorchRow& row : order) csv += torch_row_text(row) + "\r\n";
@@ -243,8 +290,10 @@ TEST(TorchCsv, KnowsTheLettersOfTheFirstReleases) {
 }
 
 TEST(TorchCsv, NamesTheCellThatIsNoAction) {
-  for (const char* cell : {"F0", "0F", "0X1", "0F-1", "0F1x", "0UNSHARD3", "(0F1", "(0F1;1B0)", "(0F1)OVERLAP_F_B", "99999999999F0", "0F99999999999", "()", ";"}) {
-    const auto parsed = parse_torch_csv(std::string("0F0,1F0\n0F1,") + cell + "\n", "x.csv", TorchLetters::kNew);
+  for (const char* cell : {"F0", "0F", "0X1", "0F-1", "0F1x", "0UNSHARD3", "(0F1", "(0F1;1B0)",
+                           "(0F1)OVERLAP_F_B", "99999999999F0", "0F99999999999", "()", ";"}) {
+    const auto parsed =
+        parse_torch_csv(std::string("0F0,1F0\n0F1,") + cell + "\n", "x.csv", TorchLetters::kNew);
     ASSERT_FALSE(parsed) << cell;
     EXPECT_TRUE(parsed.error().message.starts_with("x.csv:2: cell 2: ")) << parsed.error().message;
   }
