@@ -14,7 +14,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kParts = {&kPlanPartitionSubcommand, &kPlanGroupsSubcommand, &kPlanBucketsSubcommand};
+constexpr std::array kParts = {&kPlanPartitionSubcommand, &kPlanGroupsSubcommand, &kPlanBucketsSubcommand, &kPlanExpandSubcommand,
+                              &kPlanShowSubcommand};
 
 // Parts are called "plan NAME": the user types NAME.
 std::string_view short_name(const Subcommand* part) { return part->name.substr(part->name.find(' ') + 1); }

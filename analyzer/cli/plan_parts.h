@@ -8,5 +8,7 @@ namespace lockstep {
 extern const Subcommand kPlanPartitionSubcommand;
 extern const Subcommand kPlanGroupsSubcommand;
 extern const Subcommand kPlanBucketsSubcommand;
+extern const Subcommand kPlanExpandSubcommand;
+extern const Subcommand kPlanShowSubcommand;
 
 }  // namespace lockstep

@@ -83,6 +83,7 @@ enum class NormReduction : std::uint8_t {
 
 struct OptimizerPlan {
   GroupRule rule = GroupRule::kSingle;
+  std::vector<std::string> no_decay_modules{"LayerNorm"};  ///< parts of class names whose parameters do not decay
   bool drop_empty = true;   ///< groups without parameters are left out on each rank for itself
   Stepper stepper = Stepper::kEngine;
   NormReduction norm = NormReduction::kOnce;
@@ -139,6 +140,6 @@ struct Plan {
 };
 
 /// What a reader calls a layer: its name, else its class.
-const std::string& display_name(const Layer& layer);
+std::string display_name(const Layer& layer);
 
 }  // namespace lockstep::plan

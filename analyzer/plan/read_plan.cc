@@ -214,6 +214,7 @@ class PlanReader {
     check_stepper(fields, stage);
     const bool loops = optimizer.stepper == Stepper::kZero || optimizer.stepper == Stepper::kUnfused;
     optimizer.norm = static_cast<NormReduction>(fields.choice("norm", loops ? 0 : 1, kNorms));
+    if (fields.has("no_decay_modules")) optimizer.no_decay_modules = fields.texts("no_decay_modules");
     optimizer.drop_empty = fields.boolean("drop_empty", plan_.framework != Framework::kMegatron);
     optimizer.clip_grad = fields.number("clip_grad", 1);
     if (optimizer.clip_grad < 0) fields.fail(fields.path_of("clip_grad"), "must not be negative");
@@ -329,10 +330,9 @@ std::uint64_t TensorShape::elements() const {
   return product;
 }
 
-const std::string& display_name(const Layer& layer) {
-  static const std::string kNameless = "a layer without a name";
+std::string display_name(const Layer& layer) {
   if (!layer.name.empty()) return layer.name;
-  return layer.class_name.empty() ? kNameless : layer.class_name;
+  return layer.class_name.empty() ? "layer without a name" : layer.class_name;
 }
 
 Result<Plan> read_plan(std::string_view text, std::string_view source) {
