@@ -111,7 +111,6 @@ struct SchedulePlan {
   bool warmup_flush = false;
   bool variable_shapes = false;
   std::vector<std::int64_t> group_sizes{};  ///< microbatch_group_size_per_vp_stage; one entry, or one for each stage
-  std::string csv{};                        ///< torch pipelining: the orders, from a file of their own
 };
 
 /// Ranks whose settings differ from the others'.

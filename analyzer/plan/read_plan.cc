@@ -257,7 +257,6 @@ class PlanReader {
     schedule.warmup_flush = fields.boolean("overlap_p2p_comm_warmup_flush", false);
     schedule.variable_shapes = fields.boolean("variable_seq_lengths", false);
     schedule.group_sizes = fields.integers("microbatch_group_size_per_vp_stage", 1, kMaxMicroBatches);
-    schedule.csv = fields.text("csv", "");
     fields.end();
     if (!schedule.group_sizes.empty() && schedule.group_sizes.size() != 1 &&
         static_cast<std::int64_t>(schedule.group_sizes.size()) != plan_.topology.pipe)
