@@ -7,6 +7,7 @@
 
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
+#include "cli/gate_filter.h"
 #include "cli/gate_report.h"
 #include "cli/nearest.h"
 #include "cli/output.h"
@@ -21,8 +22,13 @@ int run_gate(std::span<const std::string_view> args) {
   ReportOutput output;
   std::string fail_on_name{severity_name(Severity::kPotential)};
   bool exit_zero = false;
+  std::string base;
+  std::string suppressions;
   CLI::App app;
-  app.add_option("INPUT", inputs, "a plan, or evidence of one run as lockstep check reads it")->required();
+  auto* const input = app.add_option("INPUT,--head", inputs, "a plan, or evidence of one run as lockstep check reads it");
+  input->required();
+  app.add_option("--base", base, "an earlier plan or run: what it has already is no new finding");
+  app.add_option("--suppress", suppressions, "file with findings that are accepted, each with a reason and if wanted an expiry date");
   output.add_options(app);
   app.add_option("--fail-on", fail_on_name, fmt::format("lowest severity that gives exit code 1: {}", fmt::join(severity_names(), ", ")))
       ->capture_default_str();
@@ -34,8 +40,15 @@ int run_gate(std::span<const std::string_view> args) {
   if (!fail_on)
     return usage_error(kGateSubcommand, fmt::format("unknown severity '{}'{}", fail_on_name, did_you_mean(fail_on_name, severity_names())));
 
-  const auto report = gate_report(inputs);
+  auto report = gate_report(inputs);
   if (!report) return input_error(report.error());
+  if (!base.empty()) {
+    const auto before = gate_report(std::vector{base});
+    if (!before) return input_error(before.error());
+    keep_new_findings(*before, *report);
+  }
+  if (!suppressions.empty())
+    if (const auto applied = apply_suppressions(suppressions, *report); !applied) return input_error(applied.error());
   if (!write_report(*report, *destinations)) return kExitInternal;
   return exit_zero ? kExitConsistent : exit_code(*report, *fail_on);
 }
@@ -45,7 +58,7 @@ int run_gate(std::span<const std::string_view> args) {
 const Subcommand kGateSubcommand = {
     .name = "gate",
     .summary = "Say before a run whether some rank would make a call that another does not.",
-    .usage = "gate [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--exit-zero] PLAN",
+    .usage = "gate [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--suppress FILE] [--exit-zero] (PLAN | --base OLD --head NEW)",
     .run = run_gate,
 };
 

@@ -42,13 +42,38 @@ std::string reason_text(const plan::Expansion& expansion, const plan::Variance& 
   return text;
 }
 
-void add_reasons(const plan::Expansion& expansion, Finding& finding) {
+/// Line of a field of the outermost object, from 1; 1 where there is no such field.
+std::uint32_t line_of_field(std::string_view text, std::string_view field) {
+  std::uint32_t line = 1;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') ++line;
+    if (text[i] == '{' || text[i] == '[') ++depth;
+    if (text[i] == '}' || text[i] == ']') --depth;
+    if (text[i] != '"') continue;
+    std::size_t end = i + 1;
+    while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? std::size_t{2} : std::size_t{1};
+    const bool is_key = depth == 1 && text.substr(i + 1, std::min(end, text.size()) - i - 1) == field;
+    if (is_key && text.find_first_not_of(" \t\r\n", end + 1) == text.find(':', end)) return line;
+    i = end;
+  }
+  return 1;
+}
+
+struct PlanSource {
+  const std::string& path;
+  std::string_view text{};
+};
+
+void add_reasons(const plan::Expansion& expansion, const PlanSource& source, Finding& finding) {
+  finding.evidence = {{source.path, 1}};
   if (!finding.communicator) return;
   const CommIndex comm = find_communicator(expansion.job, finding.communicator->id);
   if (comm == kNoComm) return;
   const auto variances = plan::find_variances(expansion, comm);
   if (variances.empty()) return;
   const std::string first_sentence = finding.explanation.substr(0, finding.explanation.find(';'));
+  finding.evidence = {{source.path, line_of_field(source.text, expansion.quantities[variances[0].quantity].field)}};
   std::vector<std::string> reasons;
   std::vector<std::string> fixes;
   for (const plan::Variance& variance : variances) {
@@ -89,7 +114,8 @@ void merge_report(Report& whole, Report&& part, std::string_view iteration) {
   whole.next_evidence = std::move(part.next_evidence);
 }
 
-Result<Report> plan_report(const plan::Plan& plan, const std::string& path) {
+Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source) {
+  const std::string& path = source.path;
   Report whole;
   bool first = true;
   std::size_t calls = 0;
@@ -99,7 +125,7 @@ Result<Report> plan_report(const plan::Plan& plan, const std::string& path) {
     const auto expansion = plan::expand(plan, iteration);
     if (!expansion) return Error{expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)};
     Report report = diagnose(expansion->job);
-    for (Finding& finding : report.findings) add_reasons(*expansion, finding);
+    for (Finding& finding : report.findings) add_reasons(*expansion, source, finding);
     calls += expansion->job.operation_count();
     ++iterations;
     if (first)
@@ -126,7 +152,7 @@ Result<Report> gate_report(std::span<const std::string> inputs) {
     if (file && looks_like_plan(file->contents())) {
       const auto plan = plan::read_plan(file->contents(), inputs[0]);
       if (!plan) return plan.error();
-      return plan_report(*plan, inputs[0]);
+      return plan_report(*plan, {inputs[0], file->contents()});
     }
   }
   const auto job = load_job(inputs);

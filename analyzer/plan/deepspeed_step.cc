@@ -20,12 +20,13 @@ class DeepSpeedStep final : public StepProgram {
  public:
   DeepSpeedStep(const Plan& plan, Iteration iteration, RankCalls& calls)
       : plan_(plan), iteration_(iteration), calls_(calls), behaviour_(deepspeed_behaviour(plan.version)) {
-    groups_ = calls.quantity("number of optimizer groups", "optimizer group", std::string(kFixGroups));
+    groups_ = calls.quantity("number of optimizer groups", "optimizer group", std::string(kFixGroups), "partition");
     ties_ = calls.quantity("number of tied weights with a gradient", "tied weight that has a gradient",
                            "let every copy of a tied weight take a gradient, or none; reduce zeros where there is none");
     buckets_ = calls.quantity("number of gradient buckets", "gradient bucket", "");
     sparse_ = calls.quantity("number of sparse gradients", "sparse gradient",
-                             "name the modules with sparse gradients in the configuration, so that every rank treats them alike");
+                             "name the modules with sparse gradients in the configuration, so that every rank treats them alike",
+                             "overrides");
     experts_ = calls.quantity("presence of MoE layers", "", "decide by what the whole model has, not by the layers of the stage");
     tied_site_ = calls.site({{"pipe/module.py", "allreduce_tied_weight_gradients"}, {kEngine, "_exec_reduce_tied_grads"}}, {ties_});
     bucket_site_ = calls.site({{zero() ? kZeroFile : "engine.py", "allreduce_bucket"}, {kEngine, "_exec_reduce_grads"}}, {buckets_, sparse_});
@@ -141,7 +142,9 @@ class DeepSpeedStep final : public StepProgram {
     std::vector<std::uint64_t> elements;
     const auto add = [&](const OwnedParameter& owned) {
       const bool sparse = owned.parameter->sparse || is_sparse(state, owned);
-      if (owned.gradient && owned.parameter->expert == of_experts && !(sparse && !zero())) elements.push_back(owned.parameter->shape.elements());
+      // Without ZeRO the engine puts zeros where a gradient is missing.
+      const bool comes = zero() ? owned.gradient : !owned.parameter->frozen;
+      if (comes && owned.parameter->expert == of_experts && !(sparse && !zero())) elements.push_back(owned.parameter->shape.elements());
     };
     if (zero() && pipelined()) {
       for (const OptimizerGroup& group : state.stage.groups)

@@ -30,6 +30,7 @@ struct Quantity {
   std::string name{};     ///< "number of optimizer groups"
   std::string per{};      ///< of a loop: "optimizer group"; of a guard or size: empty
   std::string fix{};      ///< what would make it the same everywhere, or of no consequence
+  std::string field{};    ///< of the plan that decides: "partition"
   std::vector<std::int64_t> by_rank{};           ///< kUnset where the rank never came to it
   std::map<std::int32_t, std::string> reasons{};  ///< by rank: why it is what it is there
   static constexpr std::int64_t kUnset = -1;

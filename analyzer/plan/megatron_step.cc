@@ -21,7 +21,7 @@ class MegatronStep final : public StepProgram {
   MegatronStep(const Plan& plan, Iteration iteration, RankCalls& calls) : plan_(plan), iteration_(iteration), calls_(calls) {
     buckets_ = calls.quantity("number of gradient buckets", "gradient bucket", "");
     embedding_ = calls.quantity("gradient of the shared embedding", "", "let both ends of the pipeline train the shared embedding, or freeze both");
-    clip_ = calls.quantity("gradient clipping", "", "set clip_grad alike on every rank");
+    clip_ = calls.quantity("gradient clipping", "", "set clip_grad alike on every rank", "overrides");
     order_ = calls.quantity("optimizer that steps first (0: dense, 1: experts)", "",
                             "step dense parameters and experts in one order on every rank");
     bucket_site_ = calls.site({{kBufferFile, "start_grad_sync"}, {kFinalizeFile, "finalize_model_grads"}}, {buckets_});

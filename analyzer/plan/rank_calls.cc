@@ -5,8 +5,8 @@
 
 namespace lockstep::plan {
 
-QuantityIndex RankCalls::quantity(std::string name, std::string per, std::string fix) {
-  Quantity quantity{.name = std::move(name), .per = std::move(per), .fix = std::move(fix)};
+QuantityIndex RankCalls::quantity(std::string name, std::string per, std::string fix, std::string field) {
+  Quantity quantity{.name = std::move(name), .per = std::move(per), .fix = std::move(fix), .field = std::move(field)};
   quantity.by_rank.assign(static_cast<std::size_t>(layout_.world), Quantity::kUnset);
   quantities_.push_back(std::move(quantity));
   return quantities_.size() - 1;

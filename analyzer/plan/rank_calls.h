@@ -23,7 +23,7 @@ class RankCalls {
   RankCalls(JobBuilder& builder, const Layout& layout) : builder_(builder), layout_(layout) {}
 
   // Before the calls: the code that makes them and what it depends on.
-  QuantityIndex quantity(std::string name, std::string per, std::string fix);
+  QuantityIndex quantity(std::string name, std::string per, std::string fix, std::string field = "layers");
   /// Innermost function first. Calls of one site depend on the same quantities.
   SiteIndex site(std::initializer_list<Function> frames, std::vector<QuantityIndex> controls);
 

@@ -17,12 +17,12 @@ constexpr std::uint64_t kMegabyte = 1024 * 1024;
 class TorchStep final : public StepProgram {
  public:
   TorchStep(const Plan& plan, Iteration iteration, RankCalls& calls) : plan_(plan), iteration_(iteration), calls_(calls) {
-    find_unused_ = calls.quantity("find_unused_parameters", "", "set find_unused_parameters alike on every rank");
+    find_unused_ = calls.quantity("find_unused_parameters", "", "set find_unused_parameters alike on every rank", "overrides");
     launched_ = calls.quantity("number of buckets whose gradients all come", "bucket whose gradients all come",
                                "let every rank use the same parameters, or set find_unused_parameters");
     with_gradient_ = calls.quantity("number of parameter groups with a gradient", "parameter group that has a gradient",
                                     "let every rank use the same parameters in each step (add zero times their output to the loss)");
-    clip_ = calls.quantity("gradient clipping", "", "set clip_grad alike on every rank");
+    clip_ = calls.quantity("gradient clipping", "", "set clip_grad alike on every rank", "overrides");
     bucket_site_ = calls.site({{kReducer, "all_reduce_bucket"}, {kReducer, "mark_bucket_ready"}}, {launched_, find_unused_});
     rebuild_site_ = calls.site({{kReducer, "sync_bucket_indices"}, {kReducer, "rebuild_buckets"}}, {find_unused_});
     bitmap_site_ = calls.site({{kReducer, "all_reduce_local_used_map"}, {kReducer, "finalize_backward"}}, {find_unused_});
