@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array kSubcommands = {&kRunSubcommand,  &kDoctorSubcommand, &kCheckSubcommand,
                                      &kShowSubcommand, &kPackSubcommand,   &kPlanSubcommand,
-                                     &kExplainSubcommand};
+                                     &kGateSubcommand, &kConformSubcommand, &kExplainSubcommand};
 
 std::string help_text() {
   std::string text =

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kParts = {&kPlanPartitionSubcommand, &kPlanGroupsSubcommand, &kPlanBucketsSubcommand,
-                               &kPlanScheduleSubcommand,
+                               &kPlanScheduleSubcommand,  &kPlanExpandSubcommand, &kPlanShowSubcommand,
                                &kPlanImportSubcommand};
 
 // Parts are called "plan NAME": the user types NAME.

@@ -10,5 +10,7 @@ extern const Subcommand kPlanGroupsSubcommand;
 extern const Subcommand kPlanBucketsSubcommand;
 extern const Subcommand kPlanScheduleSubcommand;
 extern const Subcommand kPlanImportSubcommand;
+extern const Subcommand kPlanExpandSubcommand;
+extern const Subcommand kPlanShowSubcommand;
 
 }  // namespace lockstep

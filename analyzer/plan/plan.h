@@ -83,6 +83,7 @@ enum class NormReduction : std::uint8_t {
 
 struct OptimizerPlan {
   GroupRule rule = GroupRule::kSingle;
+  std::vector<std::string> no_decay_modules{"LayerNorm"};  ///< parts of class names whose parameters do not decay
   bool drop_empty = true;   ///< groups without parameters are left out on each rank for itself
   Stepper stepper = Stepper::kEngine;
   NormReduction norm = NormReduction::kOnce;
@@ -110,7 +111,6 @@ struct SchedulePlan {
   bool warmup_flush = false;
   bool variable_shapes = false;
   std::vector<std::int64_t> group_sizes{};  ///< microbatch_group_size_per_vp_stage; one entry, or one for each stage
-  std::string csv{};                        ///< torch pipelining: the orders, from a file of their own
 };
 
 /// Ranks whose settings differ from the others'.
@@ -139,6 +139,6 @@ struct Plan {
 };
 
 /// What a reader calls a layer: its name, else its class.
-const std::string& display_name(const Layer& layer);
+std::string display_name(const Layer& layer);
 
 }  // namespace lockstep::plan

@@ -214,6 +214,7 @@ class PlanReader {
     check_stepper(fields, stage);
     const bool loops = optimizer.stepper == Stepper::kZero || optimizer.stepper == Stepper::kUnfused;
     optimizer.norm = static_cast<NormReduction>(fields.choice("norm", loops ? 0 : 1, kNorms));
+    if (fields.has("no_decay_modules")) optimizer.no_decay_modules = fields.texts("no_decay_modules");
     optimizer.drop_empty = fields.boolean("drop_empty", plan_.framework != Framework::kMegatron);
     optimizer.clip_grad = fields.number("clip_grad", 1);
     if (optimizer.clip_grad < 0) fields.fail(fields.path_of("clip_grad"), "must not be negative");
@@ -256,7 +257,6 @@ class PlanReader {
     schedule.warmup_flush = fields.boolean("overlap_p2p_comm_warmup_flush", false);
     schedule.variable_shapes = fields.boolean("variable_seq_lengths", false);
     schedule.group_sizes = fields.integers("microbatch_group_size_per_vp_stage", 1, kMaxMicroBatches);
-    schedule.csv = fields.text("csv", "");
     fields.end();
     if (!schedule.group_sizes.empty() && schedule.group_sizes.size() != 1 &&
         static_cast<std::int64_t>(schedule.group_sizes.size()) != plan_.topology.pipe)
@@ -329,10 +329,9 @@ std::uint64_t TensorShape::elements() const {
   return product;
 }
 
-const std::string& display_name(const Layer& layer) {
-  static const std::string kNameless = "a layer without a name";
+std::string display_name(const Layer& layer) {
   if (!layer.name.empty()) return layer.name;
-  return layer.class_name.empty() ? kNameless : layer.class_name;
+  return layer.class_name.empty() ? "layer without a name" : layer.class_name;
 }
 
 Result<Plan> read_plan(std::string_view text, std::string_view source) {
