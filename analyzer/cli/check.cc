@@ -12,66 +12,13 @@
 #include "cli/exit_code.h"
 #include "cli/nearest.h"
 #include "cli/output.h"
-#include "cli/report_format.h"
+#include "cli/report_output.h"
 #include "cli/subcommand.h"
 #include "diagnose/diagnose.h"
 #include "read/load.h"
 
 namespace lockstep {
 namespace {
-
-/// Where a report goes, and in which form.
-struct Destination {
-  const ReportFormat* format = nullptr;
-  std::string path{};  ///< empty = standard output
-};
-
-Error unknown_format(std::string_view name) {
-  const auto names = report_format_names();
-  return {ErrorCode::kUsage, fmt::format("unknown format '{}': one of {}{}", name, fmt::join(names, ", "),
-                                         did_you_mean(name, names))};
-}
-
-Result<Destination> parse_output(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals + 1 == text.size())
-    return Error{ErrorCode::kUsage, fmt::format("--output takes FORMAT=FILE, not '{}'", text)};
-  const std::string_view name = std::string_view(text).substr(0, equals);
-  const ReportFormat* format = find_report_format(name);
-  if (format == nullptr) return unknown_format(name);
-  return Destination{format, text.substr(equals + 1)};
-}
-
-Result<std::vector<Destination>> parse_destinations(const std::string& format_name,
-                                                    const std::vector<std::string>& outputs) {
-  const ReportFormat* format = find_report_format(format_name);
-  if (format == nullptr) return unknown_format(format_name);
-  std::vector<Destination> destinations{{format}};
-  for (const std::string& output : outputs) {
-    Result<Destination> destination = parse_output(output);
-    if (!destination) return destination.error();
-    destinations.push_back(*std::move(destination));
-  }
-  return destinations;
-}
-
-// Every destination is tried, so that a full disk for one does not cost the others.
-bool write_report(const Report& report, const std::vector<Destination>& destinations) {
-  bool arrived = true;
-  for (const Destination& destination : destinations) {
-    const bool to_stdout = destination.path.empty();
-    const std::string text = destination.format->write(report, to_stdout && stdout_takes_colour());
-    arrived = (to_stdout ? write_stdout(text) : write_file(destination.path, text)) && arrived;
-  }
-  return arrived;
-}
-
-std::vector<std::string_view> severity_names() {
-  std::vector<std::string_view> names;
-  for (int value = 0; value <= static_cast<int>(Severity::kNote); ++value)
-    names.push_back(severity_name(static_cast<Severity>(value)));
-  return names;
-}
 
 constexpr double kLongestInterval = 3600;
 
@@ -81,8 +28,7 @@ double seconds_since_1970() {
 
 int run_check(std::span<const std::string_view> args) {
   std::vector<std::string> inputs;
-  std::vector<std::string> outputs;
-  std::string format = "text";
+  ReportOutput output;
   std::string fail_on_name{severity_name(Severity::kContractViolation)};
   bool exit_zero = false;
   bool no_symbols = false;
@@ -90,12 +36,7 @@ int run_check(std::span<const std::string_view> args) {
 
   CLI::App app;
   app.add_option("INPUT", inputs, "files or directories with evidence of one run")->required();
-  app.add_option(
-         "--format", format,
-         fmt::format("form of the report on standard output: {}", fmt::join(report_format_names(), ", ")))
-      ->capture_default_str();
-  app.add_option("--output", outputs, "FORMAT=FILE: write the report to a file as well; may be repeated")
-      ->allow_extra_args(false);
+  output.add_options(app);
   app.add_option("--fail-on", fail_on_name,
                  fmt::format("lowest severity that gives exit code 1: {}", fmt::join(severity_names(), ", ")))
       ->capture_default_str();
@@ -106,7 +47,7 @@ int run_check(std::span<const std::string_view> args) {
   app.add_flag("--exit-zero", exit_zero, "exit with 0 whatever the report says");
   if (const auto done = parse_arguments(app, kCheckSubcommand, args)) return *done;
 
-  const auto destinations = parse_destinations(format, outputs);
+  const auto destinations = output.destinations();
   if (!destinations) return usage_error(kCheckSubcommand, destinations.error().message);
   const auto fail_on = severity_from_name(fail_on_name);
   if (!fail_on)

@@ -17,8 +17,9 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kSubcommands = {&kRunSubcommand,  &kRehearseSubcommand, &kDoctorSubcommand, &kCheckSubcommand,
-                                     &kShowSubcommand, &kPackSubcommand,     &kExplainSubcommand};
+constexpr std::array kSubcommands = {&kRunSubcommand,  &kRehearseSubcommand, &kDoctorSubcommand,  &kCheckSubcommand,
+                                     &kShowSubcommand, &kPackSubcommand,     &kPlanSubcommand,    &kGateSubcommand,
+                                     &kConformSubcommand, &kExplainSubcommand};
 
 std::string help_text() {
   std::string text =

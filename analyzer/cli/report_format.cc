@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 
+#include "report/github.h"
 #include "report/json.h"
+#include "report/junit.h"
+#include "report/sarif.h"
 #include "report/text.h"
 
 namespace lockstep {
@@ -14,6 +17,9 @@ constexpr std::array kReportFormats = {
     ReportFormat{"text",
                  [](const Report& report, bool colour) { return report_text(report, {.colour = colour}); }},
     ReportFormat{"json", [](const Report& report, bool) { return report_json(report); }},
+    ReportFormat{"sarif", [](const Report& report, bool) { return report_sarif(report); }},
+    ReportFormat{"junit", [](const Report& report, bool) { return report_junit(report); }},
+    ReportFormat{"github", [](const Report& report, bool) { return report_github(report); }},
 };
 
 }  // namespace

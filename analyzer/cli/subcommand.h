@@ -32,6 +32,9 @@ extern const Subcommand kDoctorSubcommand;
 extern const Subcommand kCheckSubcommand;
 extern const Subcommand kShowSubcommand;
 extern const Subcommand kPackSubcommand;
+extern const Subcommand kPlanSubcommand;
+extern const Subcommand kGateSubcommand;
+extern const Subcommand kConformSubcommand;
 extern const Subcommand kExplainSubcommand;
 
 /// Say on stderr what is wrong and return the exit code for it.

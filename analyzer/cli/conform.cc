@@ -1,0 +1,156 @@
+// `lockstep conform`: a recorded run against its plan.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "cli/plan_file.h"
+#include "cli/subcommand.h"
+#include "plan/conform.h"
+#include "read/load.h"
+#include "report/json.h"
+#include "report/printable.h"
+#include "report/text.h"
+
+namespace lockstep {
+namespace {
+
+using plan::Conformance;
+
+std::string call_text(const Job& job, const Operation* operation) {
+  if (operation == nullptr) return "no call";
+  std::string text = fmt::format("{} on {}", op_name(operation->kind), job.communicator(operation->comm).name);
+  if (!operation->count.is_none()) text += fmt::format(" {}[{}]", job.datatype(operation->datatype), job.count_text(operation->count));
+  if (operation->peer >= 0) text += fmt::format(" {} {}", op_class(operation->kind) == OpClass::kCollective ? "root" : "peer", operation->peer);
+  const CallSite& site = job.site(operation->site);
+  if (!site.frames.empty()) text += fmt::format(" ({})", site.frames[0].function);
+  const std::string& label = job.extra(*operation).label;
+  if (!label.empty()) text += fmt::format(", {}", label);
+  return text;
+}
+
+/// The class of the first part that differs.
+std::string_view class_of(const Job& recorded, const plan::Difference& difference) {
+  if (difference.planned == nullptr) return "extra_call";
+  const Job& planned = difference.expansion->job;
+  if (difference.recorded->kind != difference.planned->kind) return "kind_differs";
+  if (recorded.datatype(difference.recorded->datatype) != planned.datatype(difference.planned->datatype)) return "datatype_differs";
+  if (recorded.count_text(difference.recorded->count) != planned.count_text(difference.planned->count)) return "size_differs";
+  if (difference.recorded->peer != difference.planned->peer) return "root_differs";
+  return "wrong_communicator";
+}
+
+Finding finding_of(const Job& recorded, const plan::Difference& difference) {
+  Finding finding;
+  finding.verdict = Verdict::kMismatch;
+  finding.finding_class = class_of(recorded, difference);
+  finding.severity = Severity::kContractViolation;
+  finding.title = fmt::format("rank {} leaves its plan in step {}, call {}", difference.rank, difference.iteration, difference.position);
+  finding.divergent_ranks = {difference.rank};
+  finding.divergent_meaning = DivergentMeaning::kMinority;
+  finding.explanation = fmt::format("the record has {}, where the plan has {}", call_text(recorded, difference.recorded),
+                                    call_text(difference.expansion->job, difference.planned));
+  finding.fix = "run what was planned, or bring the plan up to date and gate it again";
+  const Program& program = recorded.program(recorded.program_of_rank(difference.rank));
+  finding.evidence = {{recorded.source(program.source), difference.recorded->line}};
+  return finding;
+}
+
+Report report_of(const Job& recorded, const plan::ConformResult& result) {
+  Report report;
+  report.run.name = recorded.name();
+  for (const plan::Difference& difference : result.differences) {
+    constexpr std::size_t kMostFindings = 8;
+    if (report.findings.size() == kMostFindings) break;
+    report.findings.push_back(finding_of(recorded, difference));
+  }
+  for (const Program& program : recorded.programs()) report.input_quality.ranks_seen.push_back(program.rank);
+  report.input_quality.ranks_expected = result.ranks.size();
+  report.input_quality.complete = recorded.quality().complete;
+  report.input_quality.warnings = recorded.quality().warnings;
+  std::size_t steps = SIZE_MAX;
+  std::size_t calls = 0;
+  for (const plan::RankConformance& rank : result.ranks) {
+    steps = std::min(steps, rank.iterations);
+    calls += rank.calls;
+    if (rank.partial > 0 && result.differences.empty())
+      report.input_quality.warnings.push_back(fmt::format("the record of rank {} ends inside a step, after {} calls of it", rank.rank, rank.partial));
+    if (rank.unclaimed_after > 0)
+      report.input_quality.warnings.push_back(fmt::format("the plan says nothing about the last {} calls of rank {}", rank.unclaimed_after, rank.rank));
+  }
+  switch (result.conformance) {
+    case Conformance::kConforms:
+      report.verdict = Verdict::kConsistent;
+      report.summary = fmt::format("the record does what the plan says: {} whole steps, {} calls of {} ranks", steps, calls, result.ranks.size());
+      break;
+    case Conformance::kDiffers:
+      report.verdict = Verdict::kMismatch;
+      report.action = Action::kFixCode;
+      break;
+    case Conformance::kInsufficient:
+      report.summary = "no training step of the plan is found in the record of every rank";
+      report.next_evidence = {"record at least one whole training step on every rank"};
+      break;
+  }
+  return report;
+}
+
+int run_conform(std::span<const std::string_view> args) {
+  std::vector<std::string> inputs;
+  std::string plan_path;
+  std::string format = "text";
+  CLI::App app;
+  app.add_option("INPUT", inputs, "files or directories with evidence of one run")->required();
+  app.add_option("--plan", plan_path, "the plan of the run")->required();
+  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  if (const auto done = parse_arguments(app, kConformSubcommand, args)) return *done;
+
+  const auto plan = load_plan(plan_path);
+  if (!plan) return input_error(plan.error());
+  std::vector<plan::Expansion> iterations;
+  for (const auto iteration : {plan::Iteration::kFirst, plan::Iteration::kSecond, plan::Iteration::kSteady, plan::Iteration::kSkipped}) {
+    if (iteration == plan::Iteration::kSkipped && !plan->optimizer.loss_scale) continue;
+    auto expansion = plan::expand(*plan, iteration);
+    if (!expansion) return input_error({expansion.error().code, fmt::format("{}: {}", plan_path, expansion.error().message)});
+    iterations.push_back(*std::move(expansion));
+  }
+  const auto recorded = load_job(inputs);
+  if (!recorded) return input_error(recorded.error());
+  const plan::ConformResult result = plan::conform(*recorded, iterations);
+  const Report report = report_of(*recorded, result);
+  std::string text;
+  if (format == "json") {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(report_json(report));
+    json["conformance"] = conformance_name(result.conformance);
+    text = json.dump(2, ' ', true) + '\n';
+  } else {
+    text = report_text(report, {.colour = stdout_takes_colour()});
+    text += fmt::format("conformance: {}\n", conformance_name(result.conformance));
+  }
+  if (!write_stdout(text)) return kExitInternal;
+  switch (result.conformance) {
+    case Conformance::kConforms:
+      return kExitConsistent;
+    case Conformance::kDiffers:
+      return kExitFindings;
+    case Conformance::kInsufficient:
+      return kExitInsufficient;
+  }
+  return kExitInternal;
+}
+
+}  // namespace
+
+const Subcommand kConformSubcommand = {
+    .name = "conform",
+    .summary = "Say whether a recorded run does what its plan says, and where it first does not.",
+    .usage = "conform INPUT... --plan PLAN [--format text|json]",
+    .run = run_conform,
+};
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// `lockstep gate`: does the plan of a run, or the record of one, hold? A report and an exit code for continuous integration.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/exit_code.h"
+#include "cli/gate_filter.h"
+#include "cli/gate_report.h"
+#include "cli/nearest.h"
+#include "cli/output.h"
+#include "cli/report_output.h"
+#include "cli/subcommand.h"
+
+namespace lockstep {
+namespace {
+
+int run_gate(std::span<const std::string_view> args) {
+  std::vector<std::string> inputs;
+  ReportOutput output;
+  std::string fail_on_name{severity_name(Severity::kPotential)};
+  bool exit_zero = false;
+  std::string base;
+  std::string suppressions;
+  CLI::App app;
+  auto* const input = app.add_option("INPUT,--head", inputs, "a plan, or evidence of one run as lockstep check reads it");
+  input->required();
+  app.add_option("--base", base, "an earlier plan or run: what it has already is no new finding");
+  app.add_option("--suppress", suppressions, "file with findings that are accepted, each with a reason and if wanted an expiry date");
+  output.add_options(app);
+  app.add_option("--fail-on", fail_on_name, fmt::format("lowest severity that gives exit code 1: {}", fmt::join(severity_names(), ", ")))
+      ->capture_default_str();
+  app.add_flag("--exit-zero", exit_zero, "exit with 0 whatever the report says");
+  if (const auto done = parse_arguments(app, kGateSubcommand, args)) return *done;
+  const auto destinations = output.destinations();
+  if (!destinations) return usage_error(kGateSubcommand, destinations.error().message);
+  const auto fail_on = severity_from_name(fail_on_name);
+  if (!fail_on)
+    return usage_error(kGateSubcommand, fmt::format("unknown severity '{}'{}", fail_on_name, did_you_mean(fail_on_name, severity_names())));
+
+  auto report = gate_report(inputs);
+  if (!report) return input_error(report.error());
+  if (!base.empty()) {
+    const auto before = gate_report(std::vector{base});
+    if (!before) return input_error(before.error());
+    keep_new_findings(*before, *report);
+  }
+  if (!suppressions.empty())
+    if (const auto applied = apply_suppressions(suppressions, *report); !applied) return input_error(applied.error());
+  if (!write_report(*report, *destinations)) return kExitInternal;
+  return exit_zero ? kExitConsistent : exit_code(*report, *fail_on);
+}
+
+}  // namespace
+
+const Subcommand kGateSubcommand = {
+    .name = "gate",
+    .summary = "Say before a run whether some rank would make a call that another does not.",
+    .usage = "gate [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--suppress FILE] [--exit-zero] (PLAN | --base OLD --head NEW)",
+    .run = run_gate,
+};
+
+}  // namespace lockstep

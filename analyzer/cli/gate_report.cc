@@ -1,0 +1,163 @@
+// Expands every iteration of a plan, diagnoses each, and puts the plan's reasons into the findings.
+#include "cli/gate_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/mapped_file.h"
+#include "cli/plan_file.h"
+#include "diagnose/diagnose.h"
+#include "plan/read_plan.h"
+#include "plan/variance.h"
+#include "plan/versions.h"
+#include "read/load.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::array kIterations = {plan::Iteration::kFirst, plan::Iteration::kSecond, plan::Iteration::kSteady,
+                                    plan::Iteration::kSkipped};
+
+CommIndex find_communicator(const Job& job, const std::string& id) {
+  const auto communicators = job.communicators();
+  const auto found = std::ranges::find(communicators, id, &Communicator::id);
+  return found == communicators.end() ? kNoComm : CommIndex{static_cast<std::uint32_t>(found - communicators.begin())};
+}
+
+/// Why the calls of a finding's communicator differ, in the plan's words; empty where nothing of the plan varies there.
+std::string reason_text(const plan::Expansion& expansion, const plan::Variance& variance) {
+  const CallSite& site = expansion.job.site(variance.site);
+  const plan::Quantity& quantity = expansion.quantities[variance.quantity];
+  std::string text = site.frames.empty() ? std::string() : site.frames[0].function;
+  if (!quantity.per.empty())
+    text += fmt::format(" makes its calls once per {}, and the {}", quantity.per, variance_text(expansion, variance));
+  else
+    text += fmt::format(" depends on something that is not the same on all members: {}", variance_text(expansion, variance));
+  constexpr std::size_t kMostReasons = 4;
+  const std::size_t shown = std::min(variance.reasons.size(), kMostReasons);
+  if (shown > 0) text += fmt::format("; {}", fmt::join(variance.reasons.begin(), variance.reasons.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
+  return text;
+}
+
+/// Line of a field of the outermost object, from 1; 1 where there is no such field.
+std::uint32_t line_of_field(std::string_view text, std::string_view field) {
+  std::uint32_t line = 1;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') ++line;
+    if (text[i] == '{' || text[i] == '[') ++depth;
+    if (text[i] == '}' || text[i] == ']') --depth;
+    if (text[i] != '"') continue;
+    std::size_t end = i + 1;
+    while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? std::size_t{2} : std::size_t{1};
+    const bool is_key = depth == 1 && text.substr(i + 1, std::min(end, text.size()) - i - 1) == field;
+    if (is_key && text.find_first_not_of(" \t\r\n", end + 1) == text.find(':', end)) return line;
+    i = end;
+  }
+  return 1;
+}
+
+struct PlanSource {
+  const std::string& path;
+  std::string_view text{};
+};
+
+void add_reasons(const plan::Expansion& expansion, const PlanSource& source, Finding& finding) {
+  finding.evidence = {{source.path, 1}};
+  if (!finding.communicator) return;
+  const CommIndex comm = find_communicator(expansion.job, finding.communicator->id);
+  if (comm == kNoComm) return;
+  const auto variances = plan::find_variances(expansion, comm);
+  if (variances.empty()) return;
+  const std::string first_sentence = finding.explanation.substr(0, finding.explanation.find(';'));
+  finding.evidence = {{source.path, line_of_field(source.text, expansion.quantities[variances[0].quantity].field)}};
+  std::vector<std::string> reasons;
+  std::vector<std::string> fixes;
+  for (const plan::Variance& variance : variances) {
+    reasons.push_back(reason_text(expansion, variance));
+    const std::string& fix = expansion.quantities[variance.quantity].fix;
+    if (!fix.empty() && std::ranges::find(fixes, fix) == fixes.end()) fixes.push_back(fix);
+  }
+  finding.explanation = fmt::format("{}; {}", first_sentence, fmt::join(reasons, "; "));
+  if (!fixes.empty()) finding.fix = fmt::format("{}", fmt::join(fixes, "; "));
+}
+
+/// Findings that say the same of several iterations are one.
+bool same_finding(const Finding& a, const Finding& b) {
+  const auto site = [](const Finding& finding) {
+    return finding.operations.empty() ? std::string() : fmt::format("{}", finding.operations[0].op);
+  };
+  const auto id = [](const Finding& finding) { return finding.communicator ? finding.communicator->id : std::string(); };
+  return a.finding_class == b.finding_class && a.verdict == b.verdict && id(a) == id(b) && site(a) == site(b) &&
+         a.divergent_ranks == b.divergent_ranks;
+}
+
+void merge_report(Report& whole, Report&& part, std::string_view iteration) {
+  for (Finding& finding : part.findings) {
+    const auto known = std::ranges::find_if(whole.findings, [&](const Finding& other) { return same_finding(other, finding); });
+    if (known != whole.findings.end()) continue;
+    if (iteration != "first") finding.explanation += fmt::format(" (from the {} iteration on)", iteration);
+    whole.findings.push_back(std::move(finding));
+  }
+  const auto rank = [](Verdict verdict) {
+    return verdict == Verdict::kConsistent ? 0 : verdict == Verdict::kInsufficient ? 1 : 2;
+  };
+  if (rank(part.verdict) <= rank(whole.verdict)) return;
+  whole.verdict = part.verdict;
+  whole.suspects = std::move(part.suspects);
+  whole.action = part.action;
+  whole.action_ranks = std::move(part.action_ranks);
+  whole.summary = std::move(part.summary);
+  whole.next_evidence = std::move(part.next_evidence);
+}
+
+Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source) {
+  const std::string& path = source.path;
+  Report whole;
+  bool first = true;
+  std::size_t calls = 0;
+  std::size_t iterations = 0;
+  for (const plan::Iteration iteration : kIterations) {
+    if (iteration == plan::Iteration::kSkipped && !plan.optimizer.loss_scale) continue;
+    const auto expansion = plan::expand(plan, iteration);
+    if (!expansion) return Error{expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)};
+    Report report = diagnose(expansion->job);
+    for (Finding& finding : report.findings) add_reasons(*expansion, source, finding);
+    calls += expansion->job.operation_count();
+    ++iterations;
+    if (first)
+      whole = std::move(report);
+    else
+      merge_report(whole, std::move(report), iteration_name(iteration));
+    first = false;
+  }
+  if (whole.findings.empty() && whole.verdict == Verdict::kConsistent)
+    whole.summary = fmt::format("all {} ranks make the same calls in an order that can finish: {} kinds of iterations, {} calls",
+                                whole.input_quality.ranks_seen.size(), iterations, calls);
+  const std::string_view note = plan::unchecked_version_note(framework_name(plan.framework), plan.version);
+  if (!note.empty())
+    whole.input_quality.warnings.push_back(fmt::format("{}: $.framework.version is {}: {}", path,
+                                                       plan.version.empty() ? "missing" : plan.version, note));
+  return whole;
+}
+
+}  // namespace
+
+Result<Report> gate_report(std::span<const std::string> inputs) {
+  if (inputs.size() == 1) {
+    const auto file = MappedFile::open(inputs[0]);
+    if (file && looks_like_plan(file->contents())) {
+      const auto plan = plan::read_plan(file->contents(), inputs[0]);
+      if (!plan) return plan.error();
+      return plan_report(*plan, {inputs[0], file->contents()});
+    }
+  }
+  const auto job = load_job(inputs);
+  if (!job) return job.error();
+  return diagnose(*job);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,102 @@
+// Writes planned calls into a Job.
+#include "plan/rank_calls.h"
+
+#include <fmt/format.h>
+
+namespace lockstep::plan {
+
+QuantityIndex RankCalls::quantity(std::string name, std::string per, std::string fix, std::string field) {
+  Quantity quantity{.name = std::move(name), .per = std::move(per), .fix = std::move(fix), .field = std::move(field)};
+  quantity.by_rank.assign(static_cast<std::size_t>(layout_.world), Quantity::kUnset);
+  quantities_.push_back(std::move(quantity));
+  return quantities_.size() - 1;
+}
+
+SiteIndex RankCalls::site(std::initializer_list<Function> frames, std::vector<QuantityIndex> controls) {
+  CallSite site;
+  for (const Function& function : frames) site.frames.push_back({std::string(function.file), std::string(function.name), 0});
+  const SiteIndex index = builder_.site(site);
+  controls_[index] = std::move(controls);
+  return index;
+}
+
+void RankCalls::begin(std::int32_t rank) {
+  rank_ = rank;
+  launches_ = 0;
+  communicators_.clear();
+  Program& program = builder_.program(rank);
+  program.end = {EndKind::kExited, 0};
+  program_ = &program.operations;
+}
+
+void RankCalls::set(QuantityIndex quantity, std::int64_t value, std::string_view reason) {
+  quantities_[quantity].by_rank[static_cast<std::size_t>(rank_)] = value;
+  if (!reason.empty()) quantities_[quantity].reasons[rank_] = reason;
+}
+
+CommIndex RankCalls::communicator(std::string_view family) {
+  const auto known = communicators_.find(family);
+  if (known != communicators_.end()) return known->second;
+  CommIndex index = kNoComm;
+  const auto found = layout_.families.find(family);
+  const std::int32_t group =
+      found == layout_.families.end() ? -1 : found->second.group_of_rank[static_cast<std::size_t>(rank_)];
+  if (group >= 0) {
+    const RankLists& groups = found->second.groups;
+    const std::string id = groups.size() == 1 ? std::string(family) : fmt::format("{}.{}", family, group);
+    index = builder_.communicator(id, family, groups[static_cast<std::size_t>(group)]);
+  }
+  communicators_.emplace(family, index);
+  return index;
+}
+
+std::uint32_t RankCalls::label(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto known = labels_.find(text);
+  if (known != labels_.end()) return known->second;
+  const std::uint32_t index = builder_.extra({.label = std::string(text)});
+  labels_.emplace(text, index);
+  return index;
+}
+
+Operation& RankCalls::add(SiteIndex site) {
+  Operation& operation = program_->emplace_back();
+  operation.site = site;
+  return operation;
+}
+
+void RankCalls::collective(SiteIndex site, const Collective& call) {
+  const CommIndex comm = communicator(call.family);
+  if (comm == kNoComm) return;
+  Operation& operation = add(site);
+  operation.kind = call.kind;
+  operation.comm = comm;
+  operation.count = Count::of(call.count);
+  operation.datatype = builder_.datatype(call.datatype);
+  operation.redop = builder_.redop(call.redop);
+  operation.peer = call.root;
+  operation.extra = label(call.label);
+}
+
+void RankCalls::message(SiteIndex site, const Message& message) {
+  const CommIndex comm = communicator(message.family);
+  if (comm == kNoComm) return;
+  Operation& operation = add(site);
+  operation.kind = message.kind;
+  if (message.kind == OpKind::kIsend || message.kind == OpKind::kIrecv) operation.flags |= kOpNonblocking;
+  operation.comm = comm;
+  operation.peer = message.peer;
+  operation.count = message.count;
+  operation.datatype = builder_.datatype(message.datatype);
+  operation.payload = builder_.intern(message.payload);
+  operation.handle = builder_.intern(message.handle);
+  operation.launch = message.launch;
+}
+
+void RankCalls::wait(SiteIndex site, std::string_view handle) {
+  Operation& operation = add(site);
+  operation.kind = OpKind::kWait;
+  operation.handle = builder_.intern(handle);
+}
+
+}  // namespace lockstep::plan

@@ -1,0 +1,68 @@
+// What each pipeline stage owns: layers, parameters, tied weights and optimizer groups, and why a group is missing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/plan.h"
+
+namespace lockstep::plan {
+
+struct OwnedParameter {
+  const Parameter* parameter = nullptr;
+  std::size_t layer = 0;
+  bool gradient = true;  ///< it takes one in the last micro-batch
+};
+
+struct OptimizerGroup {
+  std::string name{};  ///< "decay", "no-decay"
+  std::vector<OwnedParameter> parameters{};
+  std::uint64_t elements() const;
+};
+
+/// A weight that other stages hold copies of.
+struct TiedWeight {
+  std::string key{};
+  std::string parameter{};
+  std::uint64_t elements = 0;
+  bool gradient = true;
+  std::string why_no_gradient{};
+};
+
+struct Stage {
+  std::vector<std::pair<std::size_t, std::size_t>> layers{};  ///< first and past the last, one entry a model chunk
+  std::vector<OwnedParameter> parameters{};                   ///< in order of registration; of layers tied within the stage once
+  std::vector<OptimizerGroup> groups{};
+  std::vector<std::string> dropped{};                          ///< groups that would be empty
+  std::vector<TiedWeight> ties{};
+  bool experts = false;
+  std::string why_dropped{};  ///< "stage 1 holds only the tied embedding, which has no bias ..."; empty where nothing was dropped
+};
+
+/// How a rank's settings differ from the plan's.
+struct RankSettings {
+  double clip_grad = 1;
+  bool find_unused = false;
+  bool drop_empty = true;
+  std::vector<std::int64_t> unused_layers{};
+  std::vector<std::int64_t> sparse_layers{};
+  friend bool operator==(const RankSettings&, const RankSettings&) = default;
+};
+RankSettings plain_settings(const Plan& plan);
+
+/// Layers of each stage and chunk: part c * stages + s is chunk c of stage s. An error names the field of the plan.
+Result<Parts> plan_parts(const Plan& plan);
+
+/// Stages that hold layers of each tie key, in ascending order.
+std::map<std::string, std::vector<std::int64_t>> tied_stages(const Plan& plan, const Parts& parts);
+
+Stage make_stage(const Plan& plan, const Parts& parts, std::int64_t stage, const RankSettings& settings);
+
+/// Tensors that the stage hands to the next one; those of the last layer before the cut that says.
+std::vector<TensorShape> boundary_tensors(const Plan& plan, const Parts& parts, std::size_t part);
+
+}  // namespace lockstep::plan

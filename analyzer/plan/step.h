@@ -1,0 +1,36 @@
+// What a framework does in an iteration beside computing and passing tensors along: gradient reductions and the optimizer step.
+#pragma once
+
+#include <memory>
+
+#include "plan/expansion.h"
+#include "plan/rank_calls.h"
+#include "plan/schedule/timeline.h"
+
+namespace lockstep::plan {
+
+/// What a step knows of the rank whose calls it makes.
+struct RankState {
+  const Stage& stage;
+  const RankSettings& settings;
+  std::int64_t stage_index = 0;
+};
+
+/// One implementation a framework. `calls` stands at the rank that `state` describes.
+class StepProgram {
+ public:
+  virtual ~StepProgram() = default;
+  /// At a mark of the schedule. `last`: it is the last of its kind in the iteration.
+  virtual void at(Mark mark, const RankState& state) = 0;
+  /// Where a schedule without marks computes: before the forward and after the backward pass of a micro-batch.
+  virtual void forward(const RankState&, std::int32_t /*chunk*/) {}
+  virtual void backward(const RankState&, std::int32_t /*chunk*/, bool /*last_micro_batch*/) {}
+  /// After the schedule.
+  virtual void finish(const RankState& state) = 0;
+};
+
+std::unique_ptr<StepProgram> deepspeed_step(const Plan& plan, Iteration iteration, RankCalls& calls);
+std::unique_ptr<StepProgram> megatron_step(const Plan& plan, Iteration iteration, RankCalls& calls);
+std::unique_ptr<StepProgram> torch_step(const Plan& plan, Iteration iteration, RankCalls& calls);
+
+}  // namespace lockstep::plan

@@ -1,0 +1,23 @@
+// What changed in DeepSpeed between versions, as far as plans are concerned.
+#pragma once
+
+#include <string_view>
+
+namespace lockstep::plan {
+
+/// Each is true from the release on in which the change first shipped.
+struct DeepSpeedBehaviour {
+  bool dynamic_partition = true;       ///< 0.12.5, #4312
+  bool new_schedule = true;            ///< 0.8.3, #2862: gradients before activations
+  bool skips_lone_model_group = true;  ///< 0.7.5, #2494: no reduction over a model group of one rank
+  bool skips_lone_allgather = true;    ///< 0.10.2, #4167: no all-gather in a data group of one rank
+  bool one_meta_message = true;        ///< 0.15.0, #5481: shapes of activations in one message
+};
+
+/// For "0.5.5" and the like; what is no such number is taken for the newest.
+DeepSpeedBehaviour deepspeed_behaviour(std::string_view version);
+
+/// Newest versions that the room's rules were checked against; empty where `version` is not newer than that and can be told.
+std::string_view unchecked_version_note(std::string_view framework, std::string_view version);
+
+}  // namespace lockstep::plan
