@@ -68,6 +68,12 @@ class FileReader {
       kept_[format].push_back({input, *std::move(file)});
       return;
     }
+    if (format->parse != nullptr) {
+      Result<std::unique_ptr<ParsedEvidence>> parsed = format->parse({.path = input.path, .contents = contents});
+      if (!parsed) return fail(input, parsed.error());
+      parsed_[format->join].push_back({input, *std::move(parsed)});
+      return;
+    }
     const Result<std::size_t> programs = format->read({.path = input.path, .contents = contents}, intake_);
     if (!programs) return fail(input, programs.error());
     ++used_;
@@ -84,6 +90,16 @@ class FileReader {
       }
     }
     kept_.clear();
+    for (auto& [join, files] : parsed_) {
+      std::vector<std::unique_ptr<ParsedEvidence>> parsed;
+      for (ParsedFile& file : files) parsed.push_back(std::move(file.parsed));
+      const auto failures = join(std::move(parsed), intake_);
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        if (failures[i]) fail(files[i].input, *failures[i]);
+        else ++used_;
+      }
+    }
+    parsed_.clear();
   }
 
   void fail(const InputPath& input, Error error) {
@@ -101,8 +117,13 @@ class FileReader {
     InputPath input;
     MappedFile file;
   };
+  struct ParsedFile {
+    InputPath input;
+    std::unique_ptr<ParsedEvidence> parsed;
+  };
   JobIntake& intake_;
   std::map<const EvidenceFormat*, std::vector<KeptFile>> kept_;
+  std::map<decltype(EvidenceFormat::join), std::vector<ParsedFile>> parsed_;
   std::size_t used_ = 0;
 };
 
