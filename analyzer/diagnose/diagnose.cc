@@ -13,8 +13,10 @@
 #include "diagnose/describe.h"
 #include "diagnose/difference.h"
 #include "diagnose/draft.h"
+#include "diagnose/exchange_totals.h"
 #include "diagnose/message_findings.h"
 #include "diagnose/standstill_findings.h"
+#include "diagnose/stopped_ranks.h"
 #include "diagnose/wait_graph.h"
 #include "match/match.h"
 #include "replay/replay.h"
@@ -50,7 +52,9 @@ class Diagnosis {
     add_lost_differences();
     add_deviations();
     add_messages();
+    for (Draft& draft : exchange_drafts(describe_)) drafts_.push_back(std::move(draft));
     join_differences(drafts_);
+    join_stopped_ranks(describe_, standstill_, causes_, drafts_);
     add_cycles();
     add_absences();
     add_outsiders();
@@ -176,6 +180,13 @@ class Diagnosis {
     }
   }
 
+  /// A finding names all ranks of the cause as those that come to nothing more.
+  bool is_told(const Cause& cause) const {
+    return cause.kind != CauseKind::kNoRecord && cause.kind != CauseKind::kCutRecord && std::ranges::any_of(drafts_, [&](const Draft& draft) {
+      return draft.at_end && draft.stalls && std::ranges::includes(draft.finding.divergent_ranks, cause.ranks);
+    });
+  }
+
   void add_absences() {
     for (const Cause& cause : causes_) {
       if (cause.kind == CauseKind::kCycle || cause.kind == CauseKind::kUnequalCalls) continue;
@@ -186,7 +197,7 @@ class Diagnosis {
                             std::ranges::any_of(cause.stuck, [&](std::size_t s) {
                               return standstill_.stuck[s].gate != kNoGate;  // a probe has nothing to compare with
                             });
-      const bool told = cause.kind == CauseKind::kEnded && compared;
+      const bool told = (cause.kind == CauseKind::kEnded && compared) || is_told(cause);
       if (!told) drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
     }
   }

@@ -108,6 +108,7 @@ static_assert(sizeof(Operation) == 64);
 
 /// What few calls have.
 struct OperationExtra {
+  std::optional<std::uint64_t> received{};  ///< all_to_all: elements in all, where they are not `count`, which is sent
   std::vector<std::uint64_t> counts{};    ///< per-member counts of the v-collectives, in members' order
   std::vector<std::int32_t> members{};    ///< creation: job ranks of the new communicator, as passed
   std::string color{};                    ///< creation by split; differs between ranks by design

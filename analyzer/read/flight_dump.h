@@ -54,7 +54,7 @@ struct FlightDump final : ParsedEvidence {
   /// all_to_all with other numbers of elements in and out.
   struct Uneven {
     std::uint32_t operation = 0;
-    std::uint64_t in = 0, out = 0;
+    std::uint64_t out = 0;
   };
   std::vector<Uneven> uneven{};
   std::int64_t first_record = 0;  ///< above 0: the ring wrapped, or completed calls were left out

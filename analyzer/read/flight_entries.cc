@@ -282,7 +282,7 @@ void FlightEntries::record(std::span<const PlainValue> pairs, const PlainValues&
   const bool in_range = seq >= 1 && seq <= 0xfffffffeLL;
   fold_or_add(operation, {.seq = in_range ? static_cast<std::uint32_t>(seq) : 0, .group = group}, is_message);
   if (name.kind == OpKind::kAllToAllV && in && out && *in != *out) {
-    dump_.uneven.push_back({static_cast<std::uint32_t>(dump_.operations.size() - 1), *in, *out});
+    dump_.uneven.push_back({static_cast<std::uint32_t>(dump_.operations.size() - 1), *out});
   }
   const bool in_flight = state == OpState::kEnqueued || state == OpState::kStarted;
   if (in_flight && dump_.in_flight.size() < FlightDump::kMostInFlight) {

@@ -146,9 +146,11 @@ class FlightJob {
     mark_in_flight(dump);
     place_operations(d, program, warnings);
     add_earlier(d, program);
-    const bool lacks_nothing = std::ranges::none_of(program.operations, is_in_flight);
-    if (!program.tail_missing && (stands || (lacks_nothing && !is_older(d)))) {
+    const bool idle = std::ranges::none_of(program.operations, is_in_flight);
+    if (!program.tail_missing && idle && (stands || !is_older(d))) {
       program.end = {EndKind::kExited, ProgramEnd::kStatusUnknown};
+    } else if (!program.tail_missing && stands) {
+      program.end = {EndKind::kUnknown, ProgramEnd::kStatusUnknown};  // stands in a call, for good
     }
     if (program.tail_missing) builder.set_incomplete();
     intake_.add_program(std::move(program));
@@ -178,7 +180,7 @@ class FlightJob {
       operation.datatype = datatypes[static_cast<std::size_t>(operation.datatype)];
     }
     for (const FlightDump::Uneven& call : dump.uneven) {
-      builder.extra_of(dump.operations[call.operation]).counts = {call.in, call.out};
+      builder.extra_of(dump.operations[call.operation]).received = call.out;
     }
     dump.sites = {};
   }
