@@ -15,6 +15,7 @@
 #include "diagnose/draft.h"
 #include "diagnose/exchange_totals.h"
 #include "diagnose/message_findings.h"
+#include "diagnose/reported_findings.h"
 #include "diagnose/standstill_findings.h"
 #include "diagnose/stopped_ranks.h"
 #include "diagnose/wait_graph.h"
@@ -42,8 +43,8 @@ std::vector<CommunicatorDifference> find_differences(const Job& job, const Match
 
 class Diagnosis {
  public:
-  Diagnosis(const Job& job, const std::optional<Observation>& seen)
-      : job_(job), seen_(seen), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
+  Diagnosis(const Job& job, const std::optional<Observation>& seen, const ReportedEvidence& reported)
+      : job_(job), seen_(seen), reported_(reported), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
 
   Report run() {
     standstill_ = replay(job_, match_, {.model = models_.front()});
@@ -58,6 +59,7 @@ class Diagnosis {
     add_cycles();
     add_absences();
     add_outsiders();
+    add_reported();
     if (drafts_.empty() && !is_advancing()) add_model_findings();
     if (drafts_.empty() || std::ranges::none_of(drafts_, [](const Draft& d) { return decides(d.finding); })) {
       add_open_questions();
@@ -76,6 +78,16 @@ class Diagnosis {
       if (cause.kind == CauseKind::kUnequalCalls) return false;
       return std::ranges::any_of(cause.ranks, moved) || (!cause.victims.empty() && std::ranges::all_of(cause.victims, moved));
     });
+  }
+
+  void add_reported() {
+    const bool decided = std::ranges::any_of(drafts_, [](const Draft& draft) { return decides(draft.finding); });
+    std::vector<Draft> drafts = reported_drafts(reported_, job_, decided);
+    // What logs add goes behind what the calls show, but for an event that explains it.
+    for (Draft& draft : drafts) {
+      if (decided && draft.finding.severity == Severity::kCertain) draft.finding.severity = Severity::kNote;
+      drafts_.push_back(std::move(draft));
+    }
   }
 
   static bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
@@ -469,6 +481,7 @@ class Diagnosis {
 
   const Job& job_;
   const std::optional<Observation>& seen_;
+  const ReportedEvidence& reported_;
   const MatchResult match_;
   const Describer describe_;
   const std::vector<BlockingModel> models_;
@@ -479,6 +492,8 @@ class Diagnosis {
 
 }  // namespace
 
-Report diagnose(const Job& job, const std::optional<Observation>& seen) { return Diagnosis(job, seen).run(); }
+Report diagnose(const Job& job, const std::optional<Observation>& seen, const ReportedEvidence& reported) {
+  return Diagnosis(job, seen, reported).run();
+}
 
 }  // namespace lockstep

@@ -165,8 +165,10 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
       break;
     }
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} cannot complete before {} come{} to it", describe.call(blocked->program, blocked->operation),
-                        ranks_text(missing), missing.size() == 1 ? "s" : "");
+    const OpKind kind = describe.operation(blocked->program, blocked->operation).kind;
+    text += fmt::format("{} cannot complete before {} come{} to {}", describe.call(blocked->program, blocked->operation),
+                        ranks_text(missing), missing.size() == 1 ? "s" : "",
+                        is_send(kind) ? "the recv" : is_receive(kind) ? "the send" : "it");
   }
   finding.explanation = text;
   if (finding.finding_class == "message_order") {

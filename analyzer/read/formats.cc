@@ -5,6 +5,7 @@
 #include "read/flight_recorder.h"
 #include "read/job_json.h"
 #include "read/jsonl_calls.h"
+#include "read/log_file.h"
 #include "read/pack_file.h"
 #include "read/packed_traces.h"
 #include "read/trace_set.h"
@@ -26,6 +27,7 @@ constexpr EvidenceFormat kFormats[] = {
      .join = join_flight_dumps},
     {.name = "JSONL call list", .looks_like = looks_like_jsonl_calls, .read = read_jsonl_calls},
     {.name = "Job JSON", .looks_like = looks_like_job_json, .read = read_job_json},
+    {.name = "job log", .looks_like = looks_like_log, .parse = parse_log, .join = join_logs},
 };
 
 }  // namespace

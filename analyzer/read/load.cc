@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -54,7 +56,28 @@ class FileReader {
  public:
   explicit FileReader(JobIntake& intake) : intake_(intake) {}
 
-  void read(const InputPath& input) {
+  /// Parses what can be parsed by itself, in so many threads; read() then takes it from there.
+  void prepare(std::span<const InputPath> inputs, unsigned threads) {
+    if (threads < 2 || inputs.size() < 2) return;
+    prepared_.resize(inputs.size());
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < inputs.size(); i = next++) {
+        if (inputs[i].is_trace || inputs[i].path == "-" || !fs::is_regular_file(inputs[i].path)) continue;  // a pipe gives its bytes once
+        const Result<MappedFile> file = MappedFile::open(inputs[i].path);
+        if (!file) continue;
+        const EvidenceFormat* format = find_format(file->contents());
+        if (format == nullptr || format->parse == nullptr) continue;
+        prepared_[i].format = format;
+        prepared_[i].parsed.emplace(format->parse({.path = inputs[i].path, .contents = file->contents()}));
+      }
+    };
+    std::vector<std::jthread> workers;
+    for (unsigned n = 0; n < std::min<std::size_t>(threads, inputs.size()); ++n) workers.emplace_back(work);
+  }
+
+  void read(const InputPath& input, std::size_t number) {
+    if (number < prepared_.size() && prepared_[number].parsed) return take(input, prepared_[number].format, *std::move(prepared_[number].parsed));
     // A recorder reserves its file once. Thousands of them would not fit into memory.
     Result<MappedFile> file = input.is_trace ? MappedFile::open(input.path, 0) : MappedFile::open(input.path);
     if (!file) return fail(input, file.error());
@@ -68,12 +91,7 @@ class FileReader {
       kept_[format].push_back({input, *std::move(file)});
       return;
     }
-    if (format->parse != nullptr) {
-      Result<std::unique_ptr<ParsedEvidence>> parsed = format->parse({.path = input.path, .contents = contents});
-      if (!parsed) return fail(input, parsed.error());
-      parsed_[format->join].push_back({input, *std::move(parsed)});
-      return;
-    }
+    if (format->parse != nullptr) return take(input, format, format->parse({.path = input.path, .contents = contents}));
     const Result<std::size_t> programs = format->read({.path = input.path, .contents = contents}, intake_);
     if (!programs) return fail(input, programs.error());
     ++used_;
@@ -90,7 +108,12 @@ class FileReader {
       }
     }
     kept_.clear();
-    for (auto& [join, files] : parsed_) {
+    for (const EvidenceFormat& format : evidence_formats()) {  // in the order of the table: logs last, when all calls are known
+      const auto join = format.join;
+      const auto at = parsed_.find(join);
+      if (join == nullptr || at == parsed_.end()) continue;
+      auto files = std::move(at->second);
+      parsed_.erase(at);
       std::vector<std::unique_ptr<ParsedEvidence>> parsed;
       for (ParsedFile& file : files) parsed.push_back(std::move(file.parsed));
       const auto failures = join(std::move(parsed), intake_);
@@ -117,6 +140,17 @@ class FileReader {
     InputPath input;
     MappedFile file;
   };
+  void take(const InputPath& input, const EvidenceFormat* format, Result<std::unique_ptr<ParsedEvidence>> parsed) {
+    if (!parsed) return fail(input, parsed.error());
+    parsed_[format->join].push_back({input, *std::move(parsed)});
+  }
+
+  struct Prepared {
+    const EvidenceFormat* format = nullptr;
+    std::optional<Result<std::unique_ptr<ParsedEvidence>>> parsed{};
+  };
+  std::vector<Prepared> prepared_;
+
   struct ParsedFile {
     InputPath input;
     std::unique_ptr<ParsedEvidence> parsed;
@@ -140,6 +174,12 @@ Error join(const std::vector<Error>& errors) {
 }  // namespace
 
 Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& options) {
+  Result<LoadedEvidence> evidence = load_evidence(paths, options);
+  if (!evidence) return evidence.error();
+  return std::move(evidence->job);
+}
+
+Result<LoadedEvidence> load_evidence(std::span<const std::string> paths, const LoadOptions& options) {
   if (paths.empty()) return Error{ErrorCode::kUsage, "no input given"};
   JobIntake intake;
   intake.set_native_lookup(options.native_lookup);
@@ -154,10 +194,14 @@ Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& opti
     }
   }
   std::ranges::sort(inputs);
-  for (const InputPath& input : inputs) reader.read(input);
+  reader.prepare(inputs, options.jobs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) reader.read(inputs[i], i);
   reader.read_kept();
   if (reader.used() == 0) return join(reader.errors);
-  return std::move(intake).finish();
+  LoadedEvidence evidence;
+  evidence.reported = std::move(intake.reported());
+  evidence.job = std::move(intake).finish();
+  return evidence;
 }
 
 }  // namespace lockstep

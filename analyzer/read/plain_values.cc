@@ -60,9 +60,11 @@ bool PlainBuilder::pop_mark() {
 
 /// The value at `place` of the stack is the list of records: the value of "entries" in the outermost dictionary.
 bool PlainBuilder::is_record_list(std::size_t place) const {
-  return place >= 2 && stack_[place].tag == PlainTag::kList && stack_[0].tag == PlainTag::kDictionary &&
-         stack_[place - 1].as_text() == "entries" && !marks_.empty() && marks_.front() <= 1 &&
-         (marks_.size() < 2 || marks_[1] > place);
+  if (place < 2 || stack_[place].tag != PlainTag::kList || stack_[0].tag != PlainTag::kDictionary) return false;
+  if (stack_[place - 1].as_text() != "entries") return false;
+  // At most the mark of the outermost dictionary lies below it.
+  if (marks_.empty() || marks_.front() > place) return place == 2;
+  return marks_.front() == 1 && (marks_.size() < 2 || marks_[1] > place);
 }
 
 bool PlainBuilder::put(PlainValue container, std::span<const PlainValue> items) {
