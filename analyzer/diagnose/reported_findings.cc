@@ -265,6 +265,14 @@ class ReportedReader {
       if (told++ < 6) words += fmt::format("{}{} {}: {}", words.empty() ? "" : "; ", event->op, event->finding_class == "ready" ? "is ready on" : "waits for", ranks_text(event->ranks));
     }
     if (ready.size() > 1) return add_branches(events, ready, words);
+    // Ranks are numbered without gaps: those below the largest that are not ready are missing.
+    if (ready.size() == 1 && absent.empty()) {
+      const std::vector<std::int32_t>& known = ready.begin()->first;
+      constexpr std::int32_t kMostMissing = 65536;
+      for (std::int32_t rank = 0; rank < std::min(known.back(), kMostMissing); ++rank) {
+        if (!std::ranges::binary_search(known, rank)) absent.insert(rank);
+      }
+    }
     // By rank, the tensors that it lacks: ranks that lack other tensors took other branches.
     std::map<std::string, std::set<std::int32_t>> lacking;
     for (const Event* event : events) lacking[event->op].insert(event->ranks.begin(), event->ranks.end());
@@ -575,7 +583,7 @@ class ReportedReader {
     }
     for (const Event* event : of(ReportedKind::kCalls)) tell(*event, fmt::format("{} had come to {}", who(*event), place(*event)));
     for (const Event* event : of(ReportedKind::kStack)) tell(*event, fmt::format("{} stands in {}", who(*event), event->op));
-    for (const Event* event : of(ReportedKind::kHint)) tell(*event, event->text);
+    for (const Event* event : of(ReportedKind::kHint)) tell(*event, event->op == "RAS" ? "RAS: " + event->text : event->text);
     for (const Event* event : of(ReportedKind::kEvent)) {
       if (!event->proves) tell(*event, event->text);
     }

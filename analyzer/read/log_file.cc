@@ -89,6 +89,13 @@ class LogReader {
     if (!rank && RE2::PartialMatch(piece(line.text), kGroupRank, &group_rank)) rank = group_rank;
     if (log_.calls.read(line.text, line_, rank)) return;
     if (read_horovod_map(line)) return;
+    // torchelastic prints the rank in one line and how it ended in the next but one.
+    static const RE2 kElasticRank(R"(^\s*rank\s*: (\d{1,7}) \(local_rank)");
+    if (int elastic = -1; RE2::PartialMatch(piece(line.text), kElasticRank, &elastic)) {
+      elastic_rank_ = {line_, elastic};
+      return;
+    }
+    if (!rank && elastic_rank_.first != 0 && line_ - elastic_rank_.first <= 3) rank = elastic_rank_.second;
     for (const CompiledGrammar& compiled : compiled_grammars()) {
       re2::StringPiece rest = piece(line.text);
       bool any = false;
@@ -161,6 +168,7 @@ class LogReader {
   std::uint32_t line_ = 0;
   std::optional<std::int32_t> file_rank_;
   bool in_missing_ranks_ = false;
+  std::pair<std::uint32_t, std::int32_t> elastic_rank_{0, -1};  // line and rank
   std::map<std::pair<ReportedKind, std::int32_t>, std::size_t> counts_;
   std::map<std::int32_t, std::size_t> last_calls_;
 };

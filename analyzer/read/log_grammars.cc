@@ -135,6 +135,12 @@ bool hint(const LogFields& fields, ReportedEvent& event) {
   return true;
 }
 
+bool ras_status(const LogFields& /*fields*/, ReportedEvent& event) {
+  event.kind = ReportedKind::kHint;
+  event.op = "RAS";
+  return true;
+}
+
 bool count_head(const LogFields& fields, ReportedEvent& event) {
   event.kind = ReportedKind::kCount;
   event.op = fields.text("op");
@@ -169,6 +175,7 @@ bool stack(const LogFields& fields, ReportedEvent& event) {
 constexpr LogGrammar kGrammars[] = {
     // torch: fingerprints of TORCH_DISTRIBUTED_DEBUG=DETAIL. Before the watchdog: the words may stand in its message.
     {"pgwrapper", R"(\[Rank (?P<rank>\d+)\] Running collective: )" FINGERPRINT, calls},
+    {"pgwrapper", R"(Rank (?P<rank>\d+) is calling collective: (?P<op>[A-Z_]+)\b)", side},
     {"pgwrapper", R"(Rank (?P<rank>\d+) is (?:running|calling)(?: inconsistent)? collective: )" FINGERPRINT, side, true},
     {"pgwrapper", R"(Error when verifying shape tensors for collective (?P<op>\w+) on rank (?P<rank>\d+)\..*Got shapes: (?P<shape>.*))", side},
     {"pgwrapper", R"(Detected mismatch between collectives on ranks)", differs},
@@ -201,6 +208,7 @@ constexpr LogGrammar kGrammars[] = {
     {"nccl", R"((?P<n>\d+) ranks? ha(?:ve|s) launched up to operation (?P<seq>\d+))", count},
     {"nccl", R"((?P<n>\d+) ranks? ha(?:ve|s) not launched any operations)", count},
     {"nccl", R"(^ *Rank (?P<rank>\d+)(?: has launched up to operation (?P<seq>\d+))? -- (?:GPU|\[process).*)", count},
+    {"nccl", R"(^ *\d+ +\d+ +\d+ +[\d-]+ +[\d-]+ +\d+ +(?P<op>RUNNING|INIT|NOCOMM|ABORT|FINALIZE)[A-Z,]* +[A-Z,]+)", ras_status},
     {"nccl", R"(\d+ job process(?:es are| is) considered dead.*)", crashed},
     // torch's analyzer of Flight Recorder dumps
     {"fr_trace", R"(Culprit rank (?P<rank>\d+); Error type: (?P<op>\w+MISMATCH)(?:, Expected .*?'\[.*?\]' does not match found .*?'\[.*?\]')?)", differs, true},
@@ -293,7 +301,7 @@ const RE2& log_trigger() {
       "cudaErrorMemory|hipErrorOut|oom|OOM|Killed process|Xid|CUDA|ncorrectable|(?i:nvlink)|ardware error|off the bus|illegal memory|device-side|"
       "ink (?:is )?down|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
       "SIG(?:KILL|SEGV|BUS)|exit ?code|return code|exited with|exit status|Error\\b|Exception\\b|[Cc]heckpoint|aving |valuat|alidation|"
-      "reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|SEND_|RECV_|Send[FB]|Recv[FB]");
+      "reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|local_rank: |RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]");
   return trigger;
 }
 
