@@ -321,7 +321,7 @@ class ReportedReader {
 
   // 4 and 5
   void add_waits() {
-    if (add_unequal_waits() || add_unequal_progress()) return;
+    if (add_unequal_waits() || add_unequal_progress() || add_unequal_calls()) return;
   }
 
   std::vector<const Event*> waits() const {
@@ -338,19 +338,22 @@ class ReportedReader {
     }
     for (const auto& [at, events] : by_place) {
       std::set<std::int32_t> ranks;
-      bool differ = false;
+      bool differ = false, ops_differ = false;
       for (const Event* event : events) {
         ranks.insert(*event->rank);
         const Event& first = *events.front();
         const bool op = plain_op(event->op) != plain_op(first.op);
         const bool size = !op && !has_free_size(first.op) && event->elements_in && first.elements_in && *event->elements_in != *first.elements_in;
-        // Another operation under one number in groups that are not named: they may be other groups.
-        differ = differ || size || (op && !at.first.empty());
+        // Another operation under one number, in groups that are not named: other groups may stand at an equal number by
+        // chance, where it is small and few ranks are there.
+        constexpr std::int64_t kTellingNumber = 16;
+        differ = differ || size || (op && (!at.first.empty() || at.second >= kTellingNumber || events.size() > 2));
+        ops_differ = ops_differ || op;
       }
       if (!differ || ranks.size() < 2) continue;
       std::string words;
       for (const Event* event : events) words += fmt::format("{}{} waits in {}", words.empty() ? "" : ", ", who(*event), place(*event));
-      Draft& draft = add(Verdict::kMismatch, plain_op(events[0]->op) == plain_op(events[1]->op) ? "size_differs" : "kind_differs", Severity::kCertain,
+      Draft& draft = add(Verdict::kMismatch, ops_differ ? "kind_differs" : "size_differs", Severity::kCertain,
                          fmt::format("ranks wait in call {} with different arguments: {}", at.second, words.substr(0, 500)),
                          "agree on the size first (gather the sizes, or pad to the largest), and take the same branch on all ranks");
       draft.finding.explanation = draft.finding.title;
@@ -375,6 +378,36 @@ class ReportedReader {
     }
     std::ranges::sort(finding.divergent_ranks);
     finding.divergent_meaning = majority ? DivergentMeaning::kMinority : DivergentMeaning::kNoMajority;
+  }
+
+  /// What TORCH_DISTRIBUTED_DEBUG=DETAIL prints before each call. Numbers count per group: where a rank has one twice, the calls
+  /// are of several groups, and nothing is compared.
+  bool add_unequal_calls() {
+    std::map<std::int64_t, std::map<std::int32_t, const Event*>> by_number;
+    for (const Event* call : of(ReportedKind::kCalls)) {
+      if (!call->seq || call->op.empty()) continue;
+      if (!by_number[*call->seq].emplace(*call->rank, call).second) return false;
+    }
+    for (const auto& [number, by_rank] : by_number) {
+      std::vector<const Event*> events;
+      bool differ = false;
+      for (const auto& [rank, call] : by_rank) {
+        events.push_back(call);
+        differ = differ || plain_op(call->op) != plain_op(events.front()->op) || (call->shape != events.front()->shape && !has_free_size(call->op));
+      }
+      if (!differ) continue;
+      std::string words;
+      for (const Event* event : events) words += fmt::format("{}{} calls {}", words.empty() ? "" : ", ", who(*event), place(*event));
+      Draft& draft = add(Verdict::kMismatch, class_of(events, {}), Severity::kCertain, fmt::format("ranks begin different calls under number {}: {}", number, words.substr(0, 500)),
+                         "let every member of the group take the same branch before this call, with the same sizes");
+      draft.finding.explanation = draft.finding.title;
+      std::set<std::int32_t> ranks;
+      for (const auto& [rank, call] : by_rank) ranks.insert(rank);
+      set_minority(events, ranks, draft.finding);
+      support(draft.finding, events);
+      return true;
+    }
+    return false;
   }
 
   struct Progress {
@@ -540,6 +573,18 @@ class ReportedReader {
     support(draft.finding, waits());
   }
 
+  /// By rank, the call that it began last.
+  std::vector<const Event*> last_calls() const {
+    std::map<std::int32_t, const Event*> last;
+    for (const Event* call : of(ReportedKind::kCalls)) {
+      const Event*& known = last[*call->rank];
+      if (known == nullptr || known->line < call->line) known = call;
+    }
+    std::vector<const Event*> calls;
+    for (const auto& [rank, call] : last) calls.push_back(call);
+    return calls;
+  }
+
   void add_standing(Finding& finding) const {
     std::size_t told = 0;
     for (const Event& wait : waits_) {
@@ -547,7 +592,7 @@ class ReportedReader {
       finding.explanation += fmt::format("; {} waits in {}", who(wait), place(wait));
     }
     told = 0;
-    for (const Event* call : of(ReportedKind::kCalls)) {
+    for (const Event* call : last_calls()) {
       if (told++ >= 6) break;
       finding.explanation += fmt::format("; {} had come to {}", who(*call), place(*call));
     }
@@ -581,11 +626,11 @@ class ReportedReader {
                                            event->completed.value_or(-1), event->group.empty() ? "(not named)" : event->group);
       if (said.insert(text).second) tell(*event, text);
     }
-    for (const Event* event : of(ReportedKind::kCalls)) tell(*event, fmt::format("{} had come to {}", who(*event), place(*event)));
+    for (const Event* event : last_calls()) tell(*event, fmt::format("{} had come to {}", who(*event), place(*event)));
     for (const Event* event : of(ReportedKind::kStack)) tell(*event, fmt::format("{} stands in {}", who(*event), event->op));
     for (const Event* event : of(ReportedKind::kHint)) tell(*event, event->op == "RAS" ? "RAS: " + event->text : event->text);
     for (const Event* event : of(ReportedKind::kEvent)) {
-      if (!event->proves) tell(*event, event->text);
+      if (!event->proves) tell(*event, event->rank ? fmt::format("{}: {}", who(*event), event->text) : event->text);
     }
     Draft& draft = add(Verdict::kInsufficient, "evidence_missing", Severity::kNote,
                        words.empty() ? "nothing in it says where the ranks stand" : words.substr(0, 700), next_evidence());

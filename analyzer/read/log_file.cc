@@ -71,10 +71,22 @@ class LogReader {
       const std::size_t begin = hit - from > kLongestLine / 2 ? hit - kLongestLine / 2 : from;
       read_line(contents_.substr(begin, std::min(end - begin, kLongestLine)));
       at = end + 1;
+      if (in_missing_ranks_) read_missing_ranks(at);
     }
   }
 
  private:
+  /// The lines behind "Missing ranks:" have no word that all of them share.
+  void read_missing_ranks(std::size_t& at) {
+    while (at < contents_.size()) {
+      const std::size_t end = std::min(contents_.find('\n', at), contents_.size());
+      if (!read_horovod_map(clean_log_line(contents_.substr(at, std::min(end - at, kLongestLine)), buffer_), line_ + 1)) break;
+      ++line_;
+      at = end + 1;
+    }
+    in_missing_ranks_ = false;
+  }
+
   std::size_t line_start(std::size_t floor, std::size_t hit) const {
     const std::size_t newline = hit == 0 ? std::string_view::npos : contents_.rfind('\n', hit - 1);
     return newline == std::string_view::npos || newline < floor ? floor : newline + 1;
@@ -88,7 +100,10 @@ class LogReader {
     int group_rank = -1;
     if (!rank && RE2::PartialMatch(piece(line.text), kGroupRank, &group_rank)) rank = group_rank;
     if (log_.calls.read(line.text, line_, rank)) return;
-    if (read_horovod_map(line)) return;
+    if (line.text.find("Missing ranks") != std::string_view::npos) {
+      in_missing_ranks_ = true;
+      return;
+    }
     // torchelastic prints the rank in one line and how it ended in the next but one.
     static const RE2 kElasticRank(R"(^\s*rank\s*: (\d{1,7}) \(local_rank)");
     if (int elastic = -1; RE2::PartialMatch(piece(line.text), kElasticRank, &elastic)) {
@@ -120,21 +135,16 @@ class LogReader {
   }
 
   /// Horovod from 0.17 on: "Missing ranks:" and then, by rank, the tensors that it has not submitted.
-  bool read_horovod_map(const LogLine& line) {
+  bool read_horovod_map(const LogLine& line, std::uint32_t number_of_line) {
     static const RE2 kTensors(R"(^\[([^\[\]]+)\]\s*$)");
     static const RE2 kNumbered(R"(^(\d+)!?: \[([^\[\]]+)\]\s*$)");
-    if (line.text.find("Missing ranks") != std::string_view::npos) {
-      in_missing_ranks_ = true;
-      return true;
-    }
-    if (!in_missing_ranks_) return false;
     int number = -1;
     std::string tensors;
     if (!RE2::PartialMatch(piece(line.text), kNumbered, &number, &tensors)) {
       if (!line.number || !RE2::PartialMatch(piece(line.text), kTensors, &tensors)) return false;
       number = *line.number;
     }
-    keep({.kind = ReportedKind::kAbsent, .line = line_, .text = excerpt_of(line.text), .op = tensors.substr(0, tensors.find(',')), .ranks = {number}});
+    keep({.kind = ReportedKind::kAbsent, .line = number_of_line, .text = excerpt_of(line.text), .op = tensors.substr(0, tensors.find(',')), .ranks = {number}});
     return true;
   }
 
@@ -147,13 +157,13 @@ class LogReader {
     const std::int32_t who = event.rank.value_or(-1);
     std::size_t& count = counts_[{event.kind, who}];
     if (event.kind == ReportedKind::kCalls) {
-      // A schedule may be long: the last call of each rank is what it stands in.
-      const auto same = last_calls_.find(who);
-      if (same != last_calls_.end()) {
-        log_.events[same->second] = std::move(event);
+      // A schedule may be long: the last calls of each rank are kept, in a ring.
+      std::vector<std::size_t>& ring = last_calls_[who];
+      if (ring.size() == kMostOfAKind) {
+        log_.events[ring[count++ % kMostOfAKind]] = std::move(event);
         return;
       }
-      last_calls_[who] = log_.events.size();
+      ring.push_back(log_.events.size());
     }
     if (++count > kMostOfAKind || log_.events.size() >= kMostEvents) {
       ++log_.dropped;
@@ -170,7 +180,7 @@ class LogReader {
   bool in_missing_ranks_ = false;
   std::pair<std::uint32_t, std::int32_t> elastic_rank_{0, -1};  // line and rank
   std::map<std::pair<ReportedKind, std::int32_t>, std::size_t> counts_;
-  std::map<std::int32_t, std::size_t> last_calls_;
+  std::map<std::int32_t, std::vector<std::size_t>> last_calls_;  // by rank: places in events
 };
 
 }  // namespace
