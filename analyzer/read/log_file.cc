@@ -203,8 +203,18 @@ std::vector<std::optional<Error>> join_logs(std::vector<std::unique_ptr<ParsedEv
   std::vector<std::optional<Error>> failures(parsed.size());
   ReportedEvidence& reported = intake.reported();
   const bool has_job = intake.program_count() > 0;
-  for (const auto& one : parsed) {
-    auto& log = static_cast<ParsedLog&>(*one);
+  const auto says_something = [](const std::unique_ptr<ParsedEvidence>& one) {
+    const auto& log = static_cast<const ParsedLog&>(*one);
+    return !log.events.empty() || !log.calls.empty();
+  };
+  // Text that says nothing is a log of a job only where there is nothing else.
+  const bool has_other = has_job || std::ranges::any_of(parsed, says_something);
+  for (std::size_t i = 0; i < parsed.size(); ++i) {
+    auto& log = static_cast<ParsedLog&>(*parsed[i]);
+    if (has_other && !says_something(parsed[i])) {
+      failures[i] = Error{ErrorCode::kUnreadable, fmt::format("{}: text of no known form", log.path)};
+      continue;
+    }
     const auto number = static_cast<std::uint32_t>(reported.files.size());
     reported.files.push_back(log.path);
     reported.dropped += log.dropped;
