@@ -39,6 +39,12 @@ bool has_free_size(std::string_view op) {
   return plain.starts_with("alltoall") || plain.starts_with("gather") || plain.starts_with("scatter") || plain == "send" || plain == "recv";
 }
 
+/// Messages and coalesced groups have numbers of their own on each rank.
+bool has_own_number(std::string_view op) {
+  const std::string plain = plain_op(op);
+  return plain.starts_with("send") || plain.starts_with("recv") || plain == "coalesced";
+}
+
 class ReportedReader {
  public:
   ReportedReader(const ReportedEvidence& reported, const Job& job) : reported_(reported), job_(job) {}
@@ -220,7 +226,7 @@ class ReportedReader {
     }
     // A cause before its symptoms: by the order of the classes, then of the lines.
     const auto order = [](const Event* event) {
-      constexpr std::string_view kOrder[] = {"hardware", "out_of_memory", "host_frozen", "network_fault", "peer_crashed"};
+      constexpr std::string_view kOrder[] = {"hardware", "out_of_memory", "host_frozen", "library_fault", "network_fault", "peer_crashed"};
       return std::ranges::find(kOrder, event->finding_class) - std::begin(kOrder);
     };
     std::ranges::stable_sort(proving, {}, order);
@@ -244,6 +250,7 @@ class ReportedReader {
   }
 
   static std::string fix_of(std::string_view finding_class) {
+    if (finding_class == "library_fault") return "look at the driver and runtime of that host: versions, kernel log, limits (/dev/shm)";
     if (finding_class == "out_of_memory") return "give the rank that ran out of memory more, or less to do; then run again";
     if (finding_class == "hardware") return "look at the device and its links: kernel log (Xid), nvidia-smi -q, NVLink and ECC counters";
     if (finding_class == "network_fault") return "look at the fabric: port counters, cables, switch and NIC logs of the two ends";
@@ -334,7 +341,7 @@ class ReportedReader {
   bool add_unequal_waits() {
     std::map<std::pair<std::string, std::int64_t>, std::vector<const Event*>> by_place;
     for (const Event& wait : waits_) {
-      if (wait.seq && wait.rank) by_place[{wait.group, *wait.seq}].push_back(&wait);
+      if (wait.seq && wait.rank && !has_own_number(wait.op)) by_place[{wait.group, *wait.seq}].push_back(&wait);
     }
     for (const auto& [at, events] : by_place) {
       std::set<std::int32_t> ranks;
@@ -388,6 +395,7 @@ class ReportedReader {
       if (!call->seq || call->op.empty()) continue;
       if (!by_number[*call->seq].emplace(*call->rank, call).second) return false;
     }
+    bool agreed = false;
     for (const auto& [number, by_rank] : by_number) {
       std::vector<const Event*> events;
       bool differ = false;
@@ -395,7 +403,13 @@ class ReportedReader {
         events.push_back(call);
         differ = differ || plain_op(call->op) != plain_op(events.front()->op) || (call->shape != events.front()->shape && !has_free_size(call->op));
       }
-      if (!differ) continue;
+      if (!differ) {
+        agreed = agreed || events.size() > 1;
+        continue;
+      }
+      // The lines do not name the group: a small number alone may stand for calls of several.
+      constexpr std::int64_t kTellingNumber = 16;
+      if (!agreed && number < kTellingNumber) continue;
       std::string words;
       for (const Event* event : events) words += fmt::format("{}{} calls {}", words.empty() ? "" : ", ", who(*event), place(*event));
       Draft& draft = add(Verdict::kMismatch, class_of(events, {}), Severity::kCertain, fmt::format("ranks begin different calls under number {}: {}", number, words.substr(0, 500)),
@@ -440,6 +454,11 @@ class ReportedReader {
     }
     for (const auto& [group, ranks] : groups) {
       if (group.empty() || ranks.size() < 2) continue;
+      // Messages are counted with the collectives there, and not alike on all ranks.
+      const bool has_messages = std::ranges::any_of(ranks, [](const auto& entry) {
+        return entry.second.wait != nullptr && has_own_number(entry.second.wait->op);
+      });
+      if (has_messages) continue;
       if (add_group_progress(group, ranks)) return true;
     }
     return false;
@@ -563,7 +582,11 @@ class ReportedReader {
   /// A checkpoint or an evaluation on a rank while others wait: likely, not proven.
   void add_pauses() {
     const auto events = of(ReportedKind::kEvent);
-    const auto pause = std::ranges::find_if(events, [](const Event* event) { return event->finding_class == "slow_peer"; });
+    const auto pause = std::ranges::find_if(events, [&](const Event* event) {
+      if (event->finding_class != "slow_peer") return false;
+      const bool waits = std::ranges::any_of(waits_, [&](const Event& wait) { return wait.rank == event->rank; });
+      return event->op.empty() || (event->rank && !waits);
+    });
     if (pause == events.end() || (waits_.empty() && of(ReportedKind::kProgress).empty())) return;
     Draft& draft = add(Verdict::kOtherCause, "slow_peer", Severity::kNote, fmt::format("work outside of collectives was going on: {}", (*pause)->text),
                        "give the timeout of the group more than this work takes, or let all ranks wait for it in a barrier with a long timeout; " + next_evidence());

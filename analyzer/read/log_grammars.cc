@@ -103,8 +103,15 @@ bool network(const LogFields& /*fields*/, ReportedEvent& event) { return event_o
 bool closed(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<0>("peer_crashed", event); }
 bool hardware(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("hardware", event); }
 bool crashed(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("peer_crashed", event); }
+bool library(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("library_fault", event); }
 bool disk(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("host_frozen", event); }
 bool slow(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<0>("slow_peer", event); }
+
+/// Training prints bars too: one says something only on a rank that the others wait for.
+bool progress_bar(const LogFields& fields, ReportedEvent& event) {
+  event.op = "progress bar";
+  return slow(fields, event);
+}
 
 /// -6 and -15, 1 and 143 are how watchdogs and launchers end a job: consequences.
 bool exit_code(const LogFields& fields, ReportedEvent& event) {
@@ -220,10 +227,12 @@ constexpr LogGrammar kGrammars[] = {
     {"signal", R"((?:Segmentation fault|Bus error|core dumped|signal (?:9|11|7)\b|SIGKILL|SIGSEGV|SIGBUS).*)", crashed},
     {"elastic", R"((?:rank\s*:? (?P<rank>\d+) .*)?(?:exitcode|exit code|return code|exited with code|exit status)\s*[:=]?\s*(?P<code>-?\d+).*)", exit_code},
     {"python", R"(^(?:\w+\.)*\w*(?:Error|Exception)\b: .*)", exception},
+    {"nccl", R"(NCCL WARN .*(?:Call to ibv_\w+ failed|ibv_\w+ failed).*)", network},
+    {"nccl", R"(NCCL WARN .*(?:(?:Cuda|HIP) failure|[Ee]rror.* shared memory).*)", library},
     {"nccl", R"((?:ncclRemoteError|ncclSystemError|ncclUnhandledCudaError|ncclInternalError).*)", closed},
     // Work that keeps a rank from its next call
     {"pause", R"((?i:saving .*checkpoint|saving (?:the )?model|writing checkpoint|checkpoint(?:ing)? .*(?:saving|started|in progress)|(?:running|start(?:ing|ed)?) (?:evaluation|validation)|evaluating:?|preprocessing|tokenizing).*)", slow},
-    {"pause", R"(\d{1,3}%\|.*\|)", slow},
+    {"pause", R"(\d{1,3}%\|.*\|)", progress_bar},
     // Stacks
     {"stack", R"((?:^|\W)(?:TP|DP|PP|[Rr]ank ?)(?P<rank>\d+)(?:-\d+)?\]?: (?P<chain>\w+(?: (?:→|->|<-) \w+)+))", stack},
     {"stack", R"(#\d+ +(?:0x[0-9a-f]+ in )?P?MPI_(?P<op>[A-Z][a-z]+\w*) ?\()", stack},

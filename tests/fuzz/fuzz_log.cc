@@ -24,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect(event.file < reported.files.size() && event.line <= lines, "place of an event");
     for (const std::int32_t rank : event.ranks) expect(rank >= 0, "rank");
   }
-  for (const Program& program : std::move(intake).finish().programs()) expect(program.rank >= 0, "rank of a program");
+  const Job job = std::move(intake).finish();
+  for (const Program& program : job.programs()) expect(program.rank >= 0, "rank of a program");
   return 0;
 }
