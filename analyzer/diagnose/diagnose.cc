@@ -83,9 +83,24 @@ class Diagnosis {
   void add_reported() {
     const bool decided = std::ranges::any_of(drafts_, [](const Draft& draft) { return decides(draft.finding); });
     std::vector<Draft> drafts = reported_drafts(reported_, job_, decided);
-    // What logs add goes behind what the calls show, but for an event that explains it.
+    // What logs add goes behind what the calls show, but for an event on a rank that comes to no further call: that is why.
+    const auto explains = [&](const Draft& event) {
+      return !drafts_.empty() && std::ranges::all_of(drafts_, [&](const Draft& draft) {
+        const bool stops = draft.finding.finding_class == "never_arrived" || draft.finding.finding_class == "early_exit" ||
+                           draft.finding.finding_class == "host_frozen" || !decides(draft.finding);
+        return stops && (!decides(draft.finding) || std::ranges::any_of(event.finding.divergent_ranks, [&](std::int32_t rank) {
+          return std::ranges::find(draft.finding.divergent_ranks, rank) != draft.finding.divergent_ranks.end();
+        }));
+      });
+    };
     for (Draft& draft : drafts) {
-      if (decided && draft.finding.severity == Severity::kCertain) draft.finding.severity = Severity::kNote;
+      if (decided && draft.finding.severity == Severity::kCertain) {
+        if (explains(draft)) {
+          for (Draft& effect : drafts_) effect.is_effect = true;
+        } else {
+          draft.finding.severity = Severity::kNote;
+        }
+      }
       drafts_.push_back(std::move(draft));
     }
   }
