@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kLongestInterval = 3600;
+constexpr unsigned kMostJobs = 256;
 
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -33,6 +35,7 @@ int run_check(std::span<const std::string_view> args) {
   bool exit_zero = false;
   bool no_symbols = false;
   double interval_s = 2;
+  unsigned jobs = 1;
 
   CLI::App app;
   app.add_option("INPUT", inputs, "files or directories with evidence of one run")->required();
@@ -43,6 +46,7 @@ int run_check(std::span<const std::string_view> args) {
   app.add_option("--interval", interval_s,
                  "seconds between the two looks at a job whose processes are alive on this host; 0: one look")
       ->capture_default_str();
+  app.add_option("--jobs", jobs, "threads that read files, where each can be read by itself")->capture_default_str();
   app.add_flag("--no-symbols", no_symbols, "do not look native call sites up in the program files that traces name");
   app.add_flag("--exit-zero", exit_zero, "exit with 0 whatever the report says");
   if (const auto done = parse_arguments(app, kCheckSubcommand, args)) return *done;
@@ -57,18 +61,18 @@ int run_check(std::span<const std::string_view> args) {
   if (interval_s < 0 || interval_s > kLongestInterval)
     return usage_error(kCheckSubcommand, fmt::format("--interval takes 0 to {:.0f} seconds", kLongestInterval));
 
-  const LoadOptions load_options{.native_lookup = !no_symbols};
-  Result<Job> job = load_job(inputs, load_options);
-  if (!job) return input_error(job.error());
+  const LoadOptions load_options{.jobs = std::min(jobs, kMostJobs), .native_lookup = !no_symbols};
+  Result<LoadedEvidence> evidence = load_evidence(inputs, load_options);
+  if (!evidence) return input_error(evidence.error());
   std::optional<Observation> seen;
-  if (is_live(*job) && interval_s > 0) {
-    const Look first(*job);
+  if (is_live(evidence->job) && interval_s > 0) {
+    const Look first(evidence->job);
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
-    job = load_job(inputs, load_options);
-    if (!job) return input_error(job.error());
-    if (is_live(*job)) seen = first.compare(Look(*job), *job, seconds_since_1970());
+    evidence = load_evidence(inputs, load_options);
+    if (!evidence) return input_error(evidence.error());
+    if (is_live(evidence->job)) seen = first.compare(Look(evidence->job), evidence->job, seconds_since_1970());
   }
-  const Report report = diagnose(*job, seen);
+  const Report report = diagnose(evidence->job, seen, evidence->reported);
   if (!write_report(report, *destinations)) return kExitInternal;
   return exit_zero ? kExitConsistent : exit_code(report, *fail_on);
 }
@@ -78,7 +82,7 @@ int run_check(std::span<const std::string_view> args) {
 const Subcommand kCheckSubcommand = {
     .name = "check",
     .summary = "Say whether all ranks made the same calls in an order that can finish, and if not, why.",
-    .usage = "check [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--interval SECONDS] [--no-symbols] [--exit-zero] INPUT...",
+    .usage = "check [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--interval SECONDS] [--jobs N] [--no-symbols] [--exit-zero] INPUT...",
     .run = run_check,
 };
 

@@ -35,7 +35,7 @@ Job job_of(plan::TorchImport& import, bool first_step) {
   plan::ScheduleLowering lowering(builder, *import.timeline,
                                   {.source = plan::ScheduleSource::kTorch, .computation = true});
   for (const std::int32_t rank : ranks) {
-    std::vector<Operation> operations;
+    OperationTable operations;
     lowering.append(rank, {.ranks = ranks, .pipeline = pipeline}, operations);
     Program& program = builder.program(rank);
     program.operations = std::move(operations);

@@ -124,6 +124,10 @@ Imbalance classify_missing(const Describer& describe, const Sides& sides, const 
   if (op_class(describe.operation(sides.reference, call).kind) == OpClass::kCreation) {
     return {"creation_not_joined", fmt::format("rank {} does not take part in making the communicator", rank)};
   }
+  if (sides.other_calls->empty() && std::ranges::find(describe.job().program(sides.other).earlier, comm, &EarlierCalls::comm) !=
+                                       describe.job().program(sides.other).earlier.end()) {
+    return {"never_arrived", fmt::format("rank {} comes to none of the calls that the others are in", rank)};
+  }
   if (sides.other_calls->empty()) {
     return {"never_arrived", fmt::format("rank {} makes no call on this group at all", rank)};
   }

@@ -14,9 +14,12 @@
 #include "diagnose/device_rules.h"
 #include "diagnose/difference.h"
 #include "diagnose/draft.h"
+#include "diagnose/exchange_totals.h"
 #include "diagnose/message_findings.h"
+#include "diagnose/reported_findings.h"
 #include "diagnose/rule_findings.h"
 #include "diagnose/standstill_findings.h"
+#include "diagnose/stopped_ranks.h"
 #include "diagnose/wait_graph.h"
 #include "match/match.h"
 #include "replay/replay.h"
@@ -42,8 +45,8 @@ std::vector<CommunicatorDifference> find_differences(const Job& job, const Match
 
 class Diagnosis {
  public:
-  Diagnosis(const Job& job, const std::optional<Observation>& seen)
-      : job_(job), seen_(seen), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
+  Diagnosis(const Job& job, const std::optional<Observation>& seen, const ReportedEvidence& reported)
+      : job_(job), seen_(seen), reported_(reported), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
 
   Report run() {
     standstill_ = replay(job_, match_, {.model = models_.front()});
@@ -53,10 +56,13 @@ class Diagnosis {
     add_deviations();
     add_messages();
     std::ranges::move(rule_drafts(describe_), std::back_inserter(drafts_));
+    for (Draft& draft : exchange_drafts(describe_)) drafts_.push_back(std::move(draft));
     join_differences(drafts_);
+    join_stopped_ranks(describe_, standstill_, causes_, drafts_);
     add_cycles();
     add_absences();
     add_outsiders();
+    add_reported();
     if (drafts_.empty() && !is_advancing()) add_model_findings();
     if (drafts_.empty() || std::ranges::none_of(drafts_, [](const Draft& d) { return decides(d.finding); })) {
       add_open_questions();
@@ -75,6 +81,31 @@ class Diagnosis {
       if (cause.kind == CauseKind::kUnequalCalls) return false;
       return std::ranges::any_of(cause.ranks, moved) || (!cause.victims.empty() && std::ranges::all_of(cause.victims, moved));
     });
+  }
+
+  void add_reported() {
+    const bool decided = std::ranges::any_of(drafts_, [](const Draft& draft) { return decides(draft.finding); });
+    std::vector<Draft> drafts = reported_drafts(reported_, job_, decided);
+    // What logs add goes behind what the calls show, but for an event on a rank that comes to no further call: that is why.
+    const auto explains = [&](const Draft& event) {
+      return !drafts_.empty() && std::ranges::all_of(drafts_, [&](const Draft& draft) {
+        const bool stops = draft.finding.finding_class == "never_arrived" || draft.finding.finding_class == "early_exit" ||
+                           draft.finding.finding_class == "host_frozen" || !decides(draft.finding);
+        return stops && (!decides(draft.finding) || std::ranges::any_of(event.finding.divergent_ranks, [&](std::int32_t rank) {
+          return std::ranges::find(draft.finding.divergent_ranks, rank) != draft.finding.divergent_ranks.end();
+        }));
+      });
+    };
+    for (Draft& draft : drafts) {
+      if (decided && draft.finding.severity == Severity::kCertain) {
+        if (explains(draft)) {
+          for (Draft& effect : drafts_) effect.is_effect = true;
+        } else {
+          draft.finding.severity = Severity::kNote;
+        }
+      }
+      drafts_.push_back(std::move(draft));
+    }
   }
 
   static bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
@@ -185,6 +216,13 @@ class Diagnosis {
     }
   }
 
+  /// A finding names all ranks of the cause as those that come to nothing more.
+  bool is_told(const Cause& cause) const {
+    return cause.kind != CauseKind::kNoRecord && cause.kind != CauseKind::kCutRecord && std::ranges::any_of(drafts_, [&](const Draft& draft) {
+      return draft.at_end && draft.stalls && std::ranges::includes(draft.finding.divergent_ranks, cause.ranks);
+    });
+  }
+
   void add_absences() {
     for (const Cause& cause : causes_) {
       if (cause.kind == CauseKind::kCycle || cause.kind == CauseKind::kUnequalCalls) continue;
@@ -195,7 +233,7 @@ class Diagnosis {
                             std::ranges::any_of(cause.stuck, [&](std::size_t s) {
                               return standstill_.stuck[s].gate != kNoGate;  // a probe has nothing to compare with
                             });
-      const bool told = cause.kind == CauseKind::kEnded && compared;
+      const bool told = (cause.kind == CauseKind::kEnded && compared) || is_told(cause);
       if (!told) drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
     }
   }
@@ -471,6 +509,7 @@ class Diagnosis {
 
   const Job& job_;
   const std::optional<Observation>& seen_;
+  const ReportedEvidence& reported_;
   const MatchResult match_;
   const Describer describe_;
   const std::vector<BlockingModel> models_;
@@ -481,6 +520,8 @@ class Diagnosis {
 
 }  // namespace
 
-Report diagnose(const Job& job, const std::optional<Observation>& seen) { return Diagnosis(job, seen).run(); }
+Report diagnose(const Job& job, const std::optional<Observation>& seen, const ReportedEvidence& reported) {
+  return Diagnosis(job, seen, reported).run();
+}
 
 }  // namespace lockstep

@@ -6,10 +6,11 @@
 #include "diagnose/finding.h"
 #include "diagnose/live.h"
 #include "model/job.h"
+#include "model/reported.h"
 
 namespace lockstep {
 
 /// Deterministic; reads no clock and no file. O(operations) where all ranks agree.
-Report diagnose(const Job& job, const std::optional<Observation>& seen = std::nullopt);
+Report diagnose(const Job& job, const std::optional<Observation>& seen = std::nullopt, const ReportedEvidence& reported = {});
 
 }  // namespace lockstep

@@ -165,8 +165,10 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
       break;
     }
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} cannot complete before {} come{} to it", describe.call(blocked->program, blocked->operation),
-                        ranks_text(missing), missing.size() == 1 ? "s" : "");
+    const OpKind kind = describe.operation(blocked->program, blocked->operation).kind;
+    text += fmt::format("{} cannot complete before {} come{} to {}", describe.call(blocked->program, blocked->operation),
+                        ranks_text(missing), missing.size() == 1 ? "s" : "",
+                        is_send(kind) ? "the recv" : is_receive(kind) ? "the send" : "it");
   }
   finding.explanation = text;
   if (finding.finding_class == "message_order") {
@@ -400,7 +402,16 @@ std::optional<Finding> unfinished_finding(const Describer& describe) {
   finding.evidence = {describe.evidence(first.program, first.operation)};
   finding.severity = Severity::kNote;
   const std::string call = describe.call(first.program, first.operation);
-  if (everyone) {
+  const bool root_is_hidden = has_root(model.kind) && model.peer == kNoPeer && job.library() == Library::kTorch;
+  if (everyone && root_is_hidden) {
+    finding.verdict = Verdict::kInsufficient;
+    finding.finding_class = "evidence_missing";
+    finding.title = fmt::format("all members entered {} and none came out of it; its root is not in the record", call);
+    finding.explanation = fmt::format("{} agree in all that the record holds, but it does not hold the root, nor the reduction: members "
+                                      "that name different roots would look just like this{}", ranks_text(ranks), describe.from_site(model));
+    finding.fix = fmt::format("print the root that each rank passes to this {}; TORCH_DISTRIBUTED_DEBUG=DETAIL does not compare it",
+                              op_name(model.kind));
+  } else if (everyone) {
     finding.verdict = Verdict::kOtherCause;
     finding.finding_class = "agreed_but_not_completed";
     finding.title = fmt::format("all members entered {} and none came out of it", call);

@@ -59,7 +59,7 @@ enum class EndKind : std::uint8_t {
 struct ProgramEnd {
   EndKind kind = EndKind::kUnknown;
   int status = 0;  ///< kStatusUnknown: the source shows that the calls end here, not how the process did
-  static constexpr int kStatusUnknown = -1;
+  static constexpr int kStatusUnknown = -1;  ///< with kUnknown: the rank stands in its last calls and makes no further one
   friend bool operator==(const ProgramEnd&, const ProgramEnd&) = default;
 };
 

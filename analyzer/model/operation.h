@@ -121,6 +121,7 @@ constexpr bool is_placed_message(const Operation& operation) {
 
 /// What few calls have.
 struct OperationExtra {
+  std::optional<std::uint64_t> received{};  ///< all_to_all: elements in all, where they are not `count`, which is sent
   std::vector<std::uint64_t> counts{};    ///< per-member counts of the v-collectives, in members' order; all_to_all_v: what is sent
   std::vector<std::uint64_t> recv_counts{};  ///< all_to_all_v: what is received from each member
   std::vector<std::int32_t> members{};    ///< creation: job ranks of the new communicator, as passed

@@ -71,7 +71,7 @@ class RankCalls {
   const Layout& layout_;
   std::int32_t rank_ = 0;
   std::uint32_t launches_ = 0;
-  std::vector<Operation>* program_ = nullptr;
+  OperationTable* program_ = nullptr;
   std::map<std::string, CommIndex, std::less<>> communicators_{};  ///< of the rank, by family
   std::map<std::string, std::uint32_t, std::less<>> labels_{};
   std::vector<Quantity> quantities_{};

@@ -1,6 +1,7 @@
 // The table of evidence formats that load_job() knows.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -10,6 +11,14 @@
 #include "read/job_intake.h"
 
 namespace lockstep {
+
+/// What one file says by itself, for formats that are read file by file and joined when all are there.
+struct ParsedEvidence {
+  ParsedEvidence() = default;
+  ParsedEvidence(const ParsedEvidence&) = delete;
+  ParsedEvidence& operator=(const ParsedEvidence&) = delete;
+  virtual ~ParsedEvidence() = default;
+};
 
 /// How one kind of file is recognised and read.
 struct EvidenceFormat {
@@ -21,6 +30,10 @@ struct EvidenceFormat {
   /// Instead of `read`, for formats whose files mean something only beside each other: called once with all of them.
   /// By file: the Error where nothing of it could be used.
   std::vector<std::optional<Error>> (*read_together)(std::span<const EvidenceFile> files, JobIntake& intake) = nullptr;
+  /// Or: the file is closed after `parse`, which may run in any thread, and `join` gets the results in the order of the paths. By
+  /// result: the Error where it could not be used. Formats with the same `join` are joined together.
+  Result<std::unique_ptr<ParsedEvidence>> (*parse)(const EvidenceFile& file) = nullptr;
+  std::vector<std::optional<Error>> (*join)(std::vector<std::unique_ptr<ParsedEvidence>> parsed, JobIntake& intake) = nullptr;
 };
 
 inline constexpr std::size_t kHeadBytes = std::size_t{64} << 10;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/job_builder.h"
+#include "model/reported.h"
 
 namespace lockstep {
 
@@ -61,6 +62,9 @@ class JobIntake {
   void set_native_lookup(bool allowed) { native_lookup_ = allowed; }
   bool native_lookup() const { return native_lookup_; }
 
+  /// What logs say beside calls.
+  ReportedEvidence& reported() { return reported_; }
+
   std::size_t program_count() const { return program_count_; }
   Job finish() &&;
 
@@ -68,6 +72,7 @@ class JobIntake {
   bool same_operation(const Operation& left, const Operation& right);
 
   JobBuilder builder_;
+  ReportedEvidence reported_;
   std::map<std::pair<StringIndex, StringIndex>, std::uint32_t> shared_extras_;
   std::vector<std::int32_t> world_ranks_;
   void compact_world();

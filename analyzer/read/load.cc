@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -54,7 +56,33 @@ class FileReader {
  public:
   explicit FileReader(JobIntake& intake) : intake_(intake) {}
 
-  void read(const InputPath& input) {
+  /// Parses what can be parsed by itself, in so many threads; read() then takes it from there.
+  void prepare(std::span<const InputPath> inputs, unsigned threads) {
+    if (threads < 2 || inputs.size() < 2) return;
+    prepared_.resize(inputs.size());
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < inputs.size(); i = next++) {
+        if (inputs[i].is_trace || inputs[i].path == "-" || !fs::is_regular_file(inputs[i].path)) continue;  // a pipe gives its bytes once
+        const Result<MappedFile> file = MappedFile::open(inputs[i].path);
+        if (!file) continue;
+        const EvidenceFormat* format = find_format(file->contents());
+        if (format == nullptr || format->parse == nullptr) continue;
+        prepared_[i].format = format;
+        prepared_[i].parsed.emplace(format->parse({.path = inputs[i].path, .contents = file->contents()}));
+        prepared_[i].shortened = file->was_shortened();
+      }
+    };
+    std::vector<std::jthread> workers;
+    for (unsigned n = 0; n < std::min<std::size_t>(threads, inputs.size()); ++n) workers.emplace_back(work);
+  }
+
+  void read(const InputPath& input, std::size_t number) {
+    if (number < prepared_.size() && prepared_[number].parsed) {
+      Prepared& prepared = prepared_[number];
+      if (prepared.shortened && !shortened_) shortened_ = input.path;
+      return take(input, prepared.format, *std::move(prepared.parsed));
+    }
     // A recorder reserves its file once. Thousands of them would not fit into memory.
     Result<MappedFile> file = input.is_trace ? MappedFile::open(input.path, 0) : MappedFile::open(input.path);
     if (!file) return fail(input, file.error());
@@ -67,6 +95,11 @@ class FileReader {
     if (format->read_together != nullptr) {
       kept_[format].push_back({input, *std::move(file)});
       return;
+    }
+    if (format->parse != nullptr) {
+      auto parsed = format->parse({.path = input.path, .contents = contents});
+      note_shortened(input, *file);
+      return take(input, format, std::move(parsed));
     }
     const Result<std::size_t> programs = format->read({.path = input.path, .contents = contents}, intake_);
     note_shortened(input, *file);
@@ -86,6 +119,21 @@ class FileReader {
       for (const KeptFile& file : files) note_shortened(file.input, file.file);
     }
     kept_.clear();
+    for (const EvidenceFormat& format : evidence_formats()) {  // in the order of the table: logs last, when all calls are known
+      const auto join = format.join;
+      const auto at = parsed_.find(join);
+      if (join == nullptr || at == parsed_.end()) continue;
+      auto files = std::move(at->second);
+      parsed_.erase(at);
+      std::vector<std::unique_ptr<ParsedEvidence>> parsed;
+      for (ParsedFile& file : files) parsed.push_back(std::move(file.parsed));
+      const auto failures = join(std::move(parsed), intake_);
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        if (failures[i]) fail(files[i].input, *failures[i]);
+        else ++used_;
+      }
+    }
+    parsed_.clear();
   }
 
   void fail(const InputPath& input, Error error) {
@@ -109,8 +157,25 @@ class FileReader {
     InputPath input;
     MappedFile file;
   };
+  void take(const InputPath& input, const EvidenceFormat* format, Result<std::unique_ptr<ParsedEvidence>> parsed) {
+    if (!parsed) return fail(input, parsed.error());
+    parsed_[format->join].push_back({input, *std::move(parsed)});
+  }
+
+  struct Prepared {
+    const EvidenceFormat* format = nullptr;
+    std::optional<Result<std::unique_ptr<ParsedEvidence>>> parsed{};
+    bool shortened = false;
+  };
+  std::vector<Prepared> prepared_;
+
+  struct ParsedFile {
+    InputPath input;
+    std::unique_ptr<ParsedEvidence> parsed;
+  };
   JobIntake& intake_;
   std::map<const EvidenceFormat*, std::vector<KeptFile>> kept_;
+  std::map<decltype(EvidenceFormat::join), std::vector<ParsedFile>> parsed_;
   std::size_t used_ = 0;
   std::optional<std::string> shortened_;
 };
@@ -126,7 +191,8 @@ Error join(const std::vector<Error>& errors) {
 }
 
 /// Reads all once. `shortened`: a file that became shorter meanwhile.
-Result<Job> load_once(std::span<const std::string> paths, const LoadOptions& options, std::optional<std::string>& shortened) {
+Result<LoadedEvidence> load_once(std::span<const std::string> paths, const LoadOptions& options,
+                                 std::optional<std::string>& shortened) {
   JobIntake intake;
   intake.set_native_lookup(options.native_lookup);
   FileReader reader(intake);
@@ -140,23 +206,33 @@ Result<Job> load_once(std::span<const std::string> paths, const LoadOptions& opt
     }
   }
   std::ranges::sort(inputs);
-  for (const InputPath& input : inputs) reader.read(input);
+  reader.prepare(inputs, options.jobs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) reader.read(inputs[i], i);
   reader.read_kept();
   shortened = reader.shortened();
   if (reader.used() == 0) return join(reader.errors);
-  return std::move(intake).finish();
+  LoadedEvidence evidence;
+  evidence.reported = std::move(intake.reported());
+  evidence.job = std::move(intake).finish();
+  return evidence;
 }
 
 }  // namespace
 
 Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& options) {
+  Result<LoadedEvidence> evidence = load_evidence(paths, options);
+  if (!evidence) return evidence.error();
+  return std::move(evidence->job);
+}
+
+Result<LoadedEvidence> load_evidence(std::span<const std::string> paths, const LoadOptions& options) {
   if (paths.empty()) return Error{ErrorCode::kUsage, "no input given"};
   std::optional<std::string> shortened;
   // A file that was cut once is read as what it is now; standard input cannot be read again, and is never mapped.
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
-    Result<Job> job = load_once(paths, options, shortened);
-    if (!shortened) return job;
+    Result<LoadedEvidence> evidence = load_once(paths, options, shortened);
+    if (!shortened) return evidence;
     if (std::ranges::find(paths, "-") != paths.end()) break;
   }
   return Error{ErrorCode::kUnreadable, fmt::format("{}: is being shortened while it is read", *shortened)};

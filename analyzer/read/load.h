@@ -6,10 +6,12 @@
 
 #include "base/result.h"
 #include "model/job.h"
+#include "model/reported.h"
 
 namespace lockstep {
 
 struct LoadOptions {
+  unsigned jobs = 1;          ///< threads that parse files, for formats whose files can be parsed by themselves
   bool native_lookup = true;  ///< look native call sites up in the program files of this machine
 };
 
@@ -19,5 +21,12 @@ struct LoadOptions {
 /// A file that cannot be used is a warning of the Job (InputQuality), as are contradictions between files; the rest is used.
 /// kUnreadable, naming each file and why, if no file could be used (kUnsupported, kMalformed where all agree on that).
 Result<Job> load_job(std::span<const std::string> paths, const LoadOptions& options = {});
+
+/// All that the files say: the Job of their calls, which may have no program, and what logs report beside it.
+struct LoadedEvidence {
+  Job job{};
+  ReportedEvidence reported{};
+};
+Result<LoadedEvidence> load_evidence(std::span<const std::string> paths, const LoadOptions& options = {});
 
 }  // namespace lockstep

@@ -95,7 +95,7 @@ void lower(benchmark::State& state, const MegatronQuery& query) {
     const CommIndex pipeline = builder.communicator("pp", "pp", ranks);
     ScheduleLowering lowering(builder, timeline, {});
     for (const std::int32_t rank : ranks) {
-      std::vector<Operation> operations;
+      OperationTable operations;
       lowering.append(rank, {.ranks = ranks, .pipeline = pipeline}, operations);
       operations_made += static_cast<std::int64_t>(operations.size());
       builder.program(rank).operations = std::move(operations);

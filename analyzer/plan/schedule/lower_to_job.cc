@@ -158,7 +158,7 @@ Operation ScheduleLowering::operation_of(std::int32_t rank, const Message& messa
 }
 
 void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place,
-                              std::vector<Operation>& operations, const OnMark& on_mark) {
+                              OperationTable& operations, const OnMark& on_mark) {
   const RankTimeline& timeline = timeline_.ranks[static_cast<std::size_t>(rank)];
   operations.reserve(operations.size() + timeline.steps.size() + timeline.messages.size());
   std::uint32_t launch = 0;

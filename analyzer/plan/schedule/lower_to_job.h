@@ -39,7 +39,7 @@ struct PipelinePlace {
   CommIndex world = kNoComm;  ///< of messages on the default group
 };
 
-using OnMark = std::function<void(const Step& mark, std::vector<Operation>& operations)>;
+using OnMark = std::function<void(const Step& mark, OperationTable& operations)>;
 
 /// Interns texts once for all ranks and pipelines with one schedule. `builder` must outlive it.
 class ScheduleLowering {
@@ -48,7 +48,7 @@ class ScheduleLowering {
 
   /// Appends what rank `rank` of the pipeline does. Launch numbers go on from the last operation's; handles
   /// are used again, after their waits. `on_mark` may be empty. O(steps + messages).
-  void append(std::int32_t rank, const PipelinePlace& place, std::vector<Operation>& operations,
+  void append(std::int32_t rank, const PipelinePlace& place, OperationTable& operations,
               const OnMark& on_mark = {});
 
  private:

@@ -199,7 +199,7 @@ Job job_of(const Timeline& timeline) {
       .ranks = ranks, .pipeline = pipeline, .world = builder.communicator("world", "world", ranks)};
   ScheduleLowering lowering(builder, timeline, {});
   for (const std::int32_t rank : ranks) {
-    std::vector<Operation> operations;
+    OperationTable operations;
     lowering.append(rank, place, operations);
     Program& program = builder.program(rank);
     program.operations = std::move(operations);

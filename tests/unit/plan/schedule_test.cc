@@ -32,7 +32,7 @@ Job job_of(const Timeline& timeline, ScheduleSource source = ScheduleSource::kMe
       .ranks = ranks, .pipeline = pipeline, .world = builder.communicator("world", "world", ranks)};
   ScheduleLowering lowering(builder, timeline, {.source = source});
   for (const std::int32_t rank : ranks) {
-    std::vector<Operation> operations;
+    OperationTable operations;
     lowering.append(rank, place, operations);
     Program& program = builder.program(rank);
     program.operations = std::move(operations);
@@ -185,10 +185,10 @@ TEST(Schedules, MarksGoToTheCaller) {
   const CommIndex pipeline = builder.communicator("pp", "pp", ranks);
   const Timeline timeline = deepspeed_timeline(deepspeed_train(2, 1, DeepSpeedVersion::kNew), false);
   std::vector<Mark> marks;
-  std::vector<Operation> operations;
+  OperationTable operations;
   ScheduleLowering(builder, timeline, {.source = ScheduleSource::kDeepSpeed})
       .append(0, {.ranks = ranks, .pipeline = pipeline}, operations,
-              [&](const Step& step, std::vector<Operation>&) { marks.push_back(step.mark); });
+              [&](const Step& step, OperationTable&) { marks.push_back(step.mark); });
   EXPECT_EQ(marks, (std::vector{Mark::kReduceTiedGrads, Mark::kReduceGrads, Mark::kOptimizerStep}));
   EXPECT_EQ(operations[0].peer, 5);
 }

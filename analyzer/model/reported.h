@@ -1,0 +1,49 @@
+// What the lines of logs say about a job, beside the calls that a Job holds: each piece with its file and line. Readers fill it,
+// the diagnosis weighs it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+enum class ReportedKind : std::uint8_t {
+  kWaits,     ///< a rank waits in a call, says its watchdog
+  kProgress,  ///< the last call that a rank enqueued and completed on a group
+  kCalls,     ///< a rank begins a call (fingerprints at log level INFO)
+  kSide,      ///< one rank's side of a difference that a library found
+  kDiffers,   ///< a library says that ranks differ; both sides are in the text
+  kAbsent,    ///< a coordinator names the ranks that did not come
+  kStack,     ///< a rank's stack: `op` is the innermost collective in it
+  kCount,     ///< so many ranks (`ranks` where named) launched so many calls
+  kEvent,     ///< something else went wrong; `finding_class` says what
+  kHint,      ///< weak: worth reading, decides nothing
+};
+
+struct ReportedEvent {
+  ReportedKind kind = ReportedKind::kHint;
+  std::uint32_t file = 0;  ///< index into ReportedEvidence::files
+  std::uint32_t line = 0;  ///< from 1
+  std::optional<std::int32_t> rank{};   ///< job rank, as far as the line tells
+  std::string text{};                   ///< the telling part of the line, as it stood there
+  std::string group{};                  ///< process group as the line names it; empty = it does not
+  std::string op{};                     ///< as spelt there
+  std::string shape{};
+  std::optional<std::int64_t> seq{}, elements_in{}, elements_out{};
+  std::optional<std::int64_t> enqueued{}, completed{};
+  std::vector<std::int32_t> ranks{};    ///< kAbsent, kCount: those named
+  std::int64_t count = 0;               ///< kCount: how many ranks
+  std::string finding_class{};          ///< kEvent
+  bool proves = false;                  ///< kEvent: by itself reason enough for a job to stop
+};
+
+struct ReportedEvidence {
+  std::vector<std::string> files{};
+  std::vector<ReportedEvent> events{};
+  std::size_t dropped = 0;  ///< events beyond what is kept
+  bool empty() const { return files.empty(); }
+};
+
+}  // namespace lockstep

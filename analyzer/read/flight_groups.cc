@@ -1,0 +1,157 @@
+// See the header.
+#include "read/flight_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace lockstep {
+namespace {
+
+std::optional<std::int64_t> number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [at, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || at != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// pg_status has numbers of the process, pg_config names. An entry names both; else both lists are in the order in which the
+/// groups were made, and that is believed where they are equally long and no entry contradicts.
+void join_status(const FlightDump& dump, std::vector<const FlightStatus*>& status) {
+  status.assign(dump.groups.size(), nullptr);
+  std::map<std::int64_t, const FlightStatus*> by_id;
+  for (const FlightStatus& row : dump.status) by_id[row.id] = &row;
+  for (std::size_t g = 0; g < dump.groups.size(); ++g) {
+    if (!dump.groups[g].id) continue;
+    if (const auto row = by_id.find(*dump.groups[g].id); row != by_id.end()) status[g] = row->second;
+  }
+  if (by_id.size() != dump.groups.size()) return;
+  std::vector<std::pair<std::int64_t, std::size_t>> by_name;
+  for (std::size_t g = 0; g < dump.groups.size(); ++g) {
+    const auto value = number(dump.groups[g].name);
+    if (!value) return;
+    by_name.emplace_back(*value, g);
+  }
+  std::ranges::sort(by_name);
+  std::size_t n = 0;
+  for (const auto& [id, row] : by_id) {
+    const FlightStatus* const known = status[by_name[n].second];
+    if (known != nullptr && known != row) return;
+    ++n;
+  }
+  n = 0;
+  for (const auto& [id, row] : by_id) status[by_name[n++].second] = row;
+}
+
+class GroupJoiner {
+ public:
+  GroupJoiner(std::span<const RankedDump> dumps, JobIntake& intake) : dumps_(dumps), intake_(intake) {}
+
+  JobGroups run() {
+    result_.group_of.resize(dumps_.size());
+    for (std::size_t d = 0; d < dumps_.size(); ++d) {
+      result_.group_of[d].assign(dumps_[d].dump->groups.size(), kNone);
+      for (std::size_t g = 0; g < dumps_[d].dump->groups.size(); ++g) {
+        if (!dumps_[d].dump->groups[g].members.empty()) add(d, g, dumps_[d].dump->groups[g].members);
+      }
+    }
+    for (std::size_t d = 0; d < dumps_.size(); ++d) {
+      for (std::size_t g = 0; g < dumps_[d].dump->groups.size(); ++g) {
+        if (result_.group_of[d][g] == kNone) add_without_members(d, g);
+      }
+      find_members(d);
+    }
+    for (JobGroup& group : result_.groups) {
+      for (const FlightMember& member : group.members) {
+        group.completed = std::max(group.completed, member.completed);
+        group.made = std::max(group.made, member.last);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  void add(std::size_t d, std::size_t g, const std::vector<std::int32_t>& members) {
+    const FlightGroup& group = dumps_[d].dump->groups[g];
+    std::vector<std::int32_t> sorted = members;
+    std::ranges::sort(sorted);
+    const std::string id = fmt::format("{}[{}]", group.name, members_text(sorted));
+    const auto [at, added] = known_.try_emplace(id, result_.groups.size());
+    result_.group_of[d][g] = at->second;
+    if (added) {
+      const std::string& name = group.description.empty() ? group.name : group.description;
+      result_.groups.push_back({.comm = intake_.builder().communicator(id, name, members), .has_members = true});
+      intake_.add_to_world(members);
+    }
+    JobGroup& joined = result_.groups[at->second];
+    joined.has_messages = joined.has_messages || group.has_messages;
+  }
+
+  void add_without_members(std::size_t d, std::size_t g) {
+    const FlightGroup& group = dumps_[d].dump->groups[g];
+    const std::vector<std::int32_t>* found = nullptr;
+    std::size_t matches = 0;
+    for (std::size_t other = 0; other < dumps_.size() && matches < 2; ++other) {
+      for (const FlightGroup& candidate : dumps_[other].dump->groups) {
+        if (candidate.name != group.name || std::ranges::find(candidate.members, dumps_[d].rank) == candidate.members.end()) continue;
+        if (found == nullptr || !std::ranges::equal(*found, candidate.members)) ++matches;
+        found = &candidate.members;
+      }
+    }
+    if (matches == 1) return add(d, g, *found);
+    const std::string id = group.name;
+    const auto [at, added] = known_.try_emplace(id, result_.groups.size());
+    result_.group_of[d][g] = at->second;
+    if (added) {
+      const bool is_world = group.name == "0" || group.description == "default_pg";
+      const std::string& name = group.description.empty() ? group.name : group.description;
+      result_.groups.push_back({.comm = is_world ? intake_.world() : intake_.builder().communicator(id, name, {})});
+    }
+    JobGroup& joined = result_.groups[at->second];
+    joined.has_messages = joined.has_messages || group.has_messages;
+  }
+
+  void find_members(std::size_t d) {
+    const FlightDump& dump = *dumps_[d].dump;
+    std::vector<FlightMember> members(dump.groups.size(), {.dump = d});
+    std::vector<bool> stopped(dump.groups.size(), false);  // behind a call that had not completed
+    for (std::size_t i = 0; i < dump.operations.size(); ++i) {
+      const FlightCall& call = dump.calls[i];
+      if (!is_collective(dump.operations[i].kind)) continue;
+      FlightMember& member = members[call.group];
+      const std::uint32_t seq = call.seq != 0 ? call.seq : member.last + 1;
+      // Calls before its first entry were dropped by the ring or left out as completed; the ring drops the oldest.
+      if (member.first == 0) {
+        member.first = seq;
+        member.completed = seq - 1;
+      }
+      member.last = std::max(member.last, seq);
+      stopped[call.group] = stopped[call.group] || dump.operations[i].state != OpState::kCompleted;
+      if (!stopped[call.group] && completion_proves_arrival(dump.operations[i].kind)) member.completed = std::max(member.completed, seq);
+    }
+    std::vector<const FlightStatus*> status;
+    join_status(dump, status);
+    for (std::size_t g = 0; g < dump.groups.size(); ++g) {
+      JobGroup& group = result_.groups[result_.group_of[d][g]];
+      const FlightStatus* const row = status[g];
+      if (row != nullptr && members[g].first == 0 && row->last_enqueued == row->last_completed && row->last_enqueued < 0xffffffffLL) {
+        members[g].stated = static_cast<std::uint32_t>(std::max<std::int64_t>(row->last_enqueued, 0));
+      }
+      group.members.push_back(members[g]);
+    }
+  }
+
+  std::span<const RankedDump> dumps_;
+  JobIntake& intake_;
+  JobGroups result_;
+  std::map<std::string, std::size_t> known_;
+};
+
+}  // namespace
+
+JobGroups join_flight_groups(std::span<const RankedDump> dumps, JobIntake& intake) { return GroupJoiner(dumps, intake).run(); }
+
+}  // namespace lockstep

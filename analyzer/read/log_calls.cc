@@ -1,0 +1,204 @@
+// See the header. COLL lines: opCount is hexadecimal, the order of lines per process and communicator is the order of calls
+// (opCount stays 0 on one node from 2.27 on); datatype numbers are those of nccl.h.
+#include "read/log_calls.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <set>
+
+#include "read/native_names.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kMostKept = std::size_t{1} << 24;
+
+re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
+
+std::string_view datatype_name(int number) {
+  constexpr std::string_view kNames[] = {"i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64", "bf16", "f8e4m3", "f8e5m2"};
+  return number >= 0 && static_cast<std::size_t>(number) < std::size(kNames) ? kNames[number] : std::string_view{};
+}
+
+std::string_view redop_name(int number) {
+  constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "avg"};
+  return number >= 0 && static_cast<std::size_t>(number) < std::size(kNames) ? kNames[number] : std::string_view{};
+}
+
+}  // namespace
+
+bool LogCalls::read(std::string_view text, std::uint32_t line, std::optional<std::int32_t> rank) {
+  if (kept_ >= kMostKept) return false;
+  if (text.find("opCount") != std::string_view::npos && read_coll(text, line)) return true;
+  if (text.find("NCCL INFO") != std::string_view::npos && read_init(text)) return true;
+  return read_schedule(text, line, rank);
+}
+
+bool LogCalls::read_coll(std::string_view text, std::uint32_t line) {
+  static const RE2 kColl(R"((?:([^\s:\[\]]+):(\d+):\d+ )?\[(\d+)\] NCCL INFO (\w+): opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+) datatype (\d+) op (\d+)(?: root (-?\d+))? comm (\S+) \[nranks=(\d+)\])");
+  std::string host, pid, op, comm;
+  int device = 0, ranks = 0;
+  std::string op_count;
+  Call call{.line = line};
+  re2::StringPiece root;
+  if (!RE2::PartialMatch(piece(text), kColl, &host, &pid, &device, &op, &op_count, &call.count, &call.datatype, &call.redop, &root, &comm, &ranks)) {
+    return false;
+  }
+  call.op_count = std::strtoull(op_count.c_str(), nullptr, 16);
+  if (!root.empty()) call.root = std::atoi(std::string(root.data(), root.size()).c_str());
+  call.op = op;
+  Process& process = processes_[pid.empty() ? fmt::format("[{}]", device) : fmt::format("{}:{}", host, pid)];
+  process.device = device;
+  const auto known = std::ranges::find(process.communicators, comm, &std::pair<std::string, int>::first);
+  call.communicator = static_cast<std::size_t>(known - process.communicators.begin());
+  if (known == process.communicators.end()) process.communicators.emplace_back(comm, ranks);
+  process.calls.push_back(std::move(call));
+  ++kept_;
+  return true;
+}
+
+bool LogCalls::read_init(std::string_view text) {
+  static const RE2 kInit(R"((?:([^\s:\[\]]+):(\d+):\d+ )?\[(\d+)\] NCCL INFO .*\bcomm (\S+) rank (\d+) n[rR]anks (\d+).*?(?:commId (0x[0-9a-f]+))?(?: commHash (0x[0-9a-f]+))?(?: - |$))");
+  std::string host, pid, comm, id;
+  int device = 0;
+  Identity identity;
+  re2::StringPiece comm_id, hash;
+  if (!RE2::PartialMatch(piece(text), kInit, &host, &pid, &device, &comm, &identity.rank, &identity.ranks, &comm_id, &hash)) return false;
+  identity.id = std::string(comm_id.data(), comm_id.size());
+  if (!hash.empty()) identity.id = std::string(hash.data(), hash.size());
+  inits_.insert_or_assign({pid.empty() ? fmt::format("[{}]", device) : fmt::format("{}:{}", host, pid), comm}, identity);
+  return true;
+}
+
+bool LogCalls::read_schedule(std::string_view text, std::uint32_t line, std::optional<std::int32_t> rank) {
+  static const RE2 kHead(R"(^\s*(?:[Rr]ank ?(\d+))\s*[:=]\s*\[)");
+  static const RE2 kStep(R"((\d+)_?(?i:(SEND|RECV))_?([FB])(\d+))");
+  int named = -1;
+  if (RE2::PartialMatch(piece(text), kHead, &named)) rank = named;
+  if (!rank) return false;
+  re2::StringPiece rest = piece(text);
+  std::string what, direction;
+  Step step{.line = line};
+  bool any = false;
+  while (RE2::FindAndConsume(&rest, kStep, &step.stage, &what, &direction, &step.micro_batch)) {
+    step.sends = what[0] == 'S' || what[0] == 's';
+    step.direction = direction[0];
+    schedules_[*rank].push_back(step);
+    rank_of_stage_.try_emplace(step.stage, *rank);
+    any = true;
+    if (++kept_ >= kMostKept) break;
+  }
+  // Computations name the stages of a rank too: "2F0".
+  static const RE2 kCompute(R"((?:^|[\[ ,])(\d+)([FBW])(\d+))");
+  rest = piece(text);
+  while (any && RE2::FindAndConsume(&rest, kCompute, &step.stage, &direction, &step.micro_batch)) rank_of_stage_.try_emplace(step.stage, *rank);
+  return any;
+}
+
+std::size_t LogCalls::add_programs(std::string_view path, JobIntake& intake) {
+  return add_processes(path, intake) + add_schedules(path, intake);
+}
+
+std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
+  JobBuilder& builder = intake.builder();
+  if (processes_.size() < 2) return 0;
+  // Without the lines of initialization: one process for each device of one host.
+  std::set<int> devices;
+  std::set<std::string> hosts;
+  for (const auto& [key, process] : processes_) {
+    devices.insert(process.device);
+    hosts.insert(key.substr(0, key.find(':')));
+  }
+  const bool by_device = devices.size() == processes_.size() && (hosts.size() == 1 || !processes_.begin()->first.find('['));
+  intake.set_library(Library::kNccl, path);
+  const SourceIndex source = builder.source(path);
+  std::int32_t next = 0;
+  std::size_t added = 0;
+  for (auto& [key, process] : processes_) {
+    // The rank in its largest communicator.
+    std::int32_t rank = by_device ? process.device : next++;
+    int most = 0;
+    for (const auto& [address, ranks] : process.communicators) {
+      const auto init = inits_.find({key, address});
+      if (init == inits_.end() || init->second.ranks <= most) continue;
+      most = init->second.ranks;
+      rank = init->second.rank;
+    }
+    Program program{.rank = rank, .source = source};
+    std::vector<CommIndex> communicators;
+    std::vector<std::uint64_t> first(process.communicators.size(), 0);
+    std::vector<bool> seen(process.communicators.size(), false);
+    for (std::size_t c = 0; c < process.communicators.size(); ++c) {
+      const auto& [address, ranks] = process.communicators[c];
+      const auto init = inits_.find({key, address});
+      const std::string id = init != inits_.end() && !init->second.id.empty() ? init->second.id : fmt::format("nranks={} #{}", ranks, c);
+      const bool is_world = process.communicators.size() == 1 && ranks > 1;
+      std::vector<std::int32_t> members;
+      for (std::int32_t member = 0; is_world && member < ranks && by_device; ++member) members.push_back(member);
+      communicators.push_back(builder.communicator(id, fmt::format("comm of {}", ranks), members));
+      intake.add_to_world(members);
+    }
+    for (const Call& call : process.calls) {
+      const auto kind = kind_from_native_name("nccl" + call.op);
+      Operation operation{.count = Count::of(call.count), .comm = communicators[call.communicator], .line = call.line,
+                          .kind = kind ? kind->kind : OpKind::kOpaque, .state = OpState::kEntered};
+      operation.datatype = builder.datatype(datatype_name(call.datatype));
+      operation.redop = builder.redop(redop_name(call.redop));
+      if (has_root(operation.kind)) operation.peer = call.root;
+      operation.extra = intake.shared_extra({}, call.op);
+      if (!seen[call.communicator]) first[call.communicator] = call.op_count;
+      seen[call.communicator] = true;
+      program.operations.push_back(operation);
+    }
+    for (std::size_t c = 0; c < communicators.size(); ++c) {
+      if (first[c] > 0 && first[c] < 0xffffffffULL) program.earlier.push_back({communicators[c], static_cast<std::uint32_t>(first[c])});
+    }
+    program.head_missing = !program.earlier.empty();
+    intake.add_to_world({{rank}});
+    intake.add_program(std::move(program));
+    ++added;
+  }
+  return added;
+}
+
+std::size_t LogCalls::add_schedules(std::string_view path, JobIntake& intake) {
+  if (schedules_.size() < 2) return 0;
+  JobBuilder& builder = intake.builder();
+  const SourceIndex source = builder.source(path);
+  std::vector<std::int32_t> members;
+  for (const auto& [rank, steps] : schedules_) members.push_back(rank);
+  const CommIndex pipe = builder.communicator("pipeline", "pipeline", members);
+  intake.add_to_world(members);
+  for (const auto& [rank, steps] : schedules_) {
+    Program program{.rank = rank, .source = source, .head_missing = true};
+    for (const Step& step : steps) {
+      // Activations go to the next stage and come from the one before, gradients the other way.
+      const int other = step.stage + ((step.direction == 'F') == step.sends ? 1 : -1);
+      const auto peer = rank_of_stage_.find(other);
+      if (peer == rank_of_stage_.end() || peer->second == rank) continue;
+      Operation operation{.comm = pipe, .peer = peer->second, .line = step.line, .kind = step.sends ? OpKind::kSend : OpKind::kRecv,
+                          .state = OpState::kEntered};
+      operation.extra = intake.shared_extra(fmt::format("{}{}_{}{}", step.stage, step.sends ? "SEND" : "RECV", step.direction, step.micro_batch), {});
+      program.operations.push_back(operation);
+    }
+    intake.add_program(std::move(program));
+  }
+  return schedules_.size();
+}
+
+std::string LogCalls::last_calls() const {
+  std::string text;
+  constexpr std::size_t kMostTold = 8;
+  std::size_t told = 0;
+  for (const auto& [key, process] : processes_) {
+    if (process.calls.empty()) continue;
+    if (told++ == kMostTold) break;
+    const Call& last = process.calls.back();
+    text += fmt::format("{}{} [{}] {} opCount {:x} count {}", text.empty() ? "" : "; ", key, process.device, last.op, last.op_count, last.count);
+  }
+  return text;
+}
+
+}  // namespace lockstep
