@@ -75,7 +75,9 @@ Report report_of(const Job& recorded, const plan::ConformResult& result) {
   report.input_quality.warnings = recorded.quality().warnings;
   std::size_t steps = SIZE_MAX;
   std::size_t calls = 0;
+  bool cut = false;
   for (const plan::RankConformance& rank : result.ranks) {
+    cut = cut || rank.partial > 0;
     steps = std::min(steps, rank.iterations);
     calls += rank.calls;
     if (rank.partial > 0 && result.differences.empty())
@@ -85,7 +87,9 @@ Report report_of(const Job& recorded, const plan::ConformResult& result) {
   }
   switch (result.conformance) {
     case Conformance::kConforms:
-      report.verdict = Verdict::kConsistent;
+      // A record that ends inside a step says nothing about whether the job could have gone on.
+      report.verdict = cut ? Verdict::kInsufficient : Verdict::kConsistent;
+      if (cut) report.next_evidence = {"lockstep check on the record says why the step did not end; lockstep gate whether the plan can"};
       report.summary = fmt::format("the record does what the plan says: {} whole steps, {} calls of {} ranks", steps, calls, result.ranks.size());
       break;
     case Conformance::kDiffers:
