@@ -14,8 +14,9 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kParts = {&kPlanPartitionSubcommand, &kPlanGroupsSubcommand, &kPlanBucketsSubcommand, &kPlanExpandSubcommand,
-                              &kPlanShowSubcommand};
+constexpr std::array kParts = {&kPlanPartitionSubcommand, &kPlanGroupsSubcommand, &kPlanBucketsSubcommand,
+                               &kPlanScheduleSubcommand,  &kPlanExpandSubcommand, &kPlanShowSubcommand,
+                               &kPlanImportSubcommand};
 
 // Parts are called "plan NAME": the user types NAME.
 std::string_view short_name(const Subcommand* part) { return part->name.substr(part->name.find(' ') + 1); }

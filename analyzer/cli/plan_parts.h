@@ -8,6 +8,8 @@ namespace lockstep {
 extern const Subcommand kPlanPartitionSubcommand;
 extern const Subcommand kPlanGroupsSubcommand;
 extern const Subcommand kPlanBucketsSubcommand;
+extern const Subcommand kPlanScheduleSubcommand;
+extern const Subcommand kPlanImportSubcommand;
 extern const Subcommand kPlanExpandSubcommand;
 extern const Subcommand kPlanShowSubcommand;
 

@@ -20,7 +20,8 @@ namespace {
 
 class StageWriter {
  public:
-  StageWriter(std::int32_t micro_batches, std::int32_t buffers) : micro_batches_(micro_batches), out_{.buffers = buffers} {}
+  StageWriter(std::int32_t micro_batches, std::int32_t buffers)
+      : micro_batches_(micro_batches), out_{.buffers = buffers} {}
 
   bool valid(std::int32_t micro_batch) const { return micro_batch >= 0 && micro_batch < micro_batches_; }
   void add(Name name, std::int32_t micro_batch) {
@@ -43,8 +44,8 @@ struct Turn {
   bool forward = false;
 };
 
-/// Forward and backward alternate; a stage works forward in the steps of its own parity. Its forward of micro-batch m is step
-/// stage + 2m, its backward step 2 * stages - 1 - stage + 2m.
+/// Forward and backward alternate; a stage works forward in the steps of its own parity. Its forward of
+/// micro-batch m is step stage + 2m, its backward step 2 * stages - 1 - stage + 2m.
 Turn turn_of(std::int32_t step, std::int32_t stage, std::int32_t stages) {
   const bool forward = (step - stage) % 2 == 0;
   return {(step - (forward ? stage : 2 * stages - 1 - stage)) / 2, forward};
@@ -70,7 +71,8 @@ std::vector<StageInstructions> deepspeed_train(std::int32_t stages, std::int32_t
       const bool sends = out.valid(last) && (turn.forward ? has_previous : has_next);
       const Name receive = turn.forward ? Name::kRecvActivation : Name::kRecvGrad;
       const Name send = turn.forward ? Name::kSendGrad : Name::kSendActivation;
-      // Old: activations first. New: in a forward step the gradient is sent first, in a backward step it is received first.
+      // Old: activations first. New: in a forward step the gradient is sent first, in a backward step it is
+      // received first.
       const bool receive_first = old == turn.forward;
       if (receives && receive_first) out.add(receive, now);
       if (sends) out.add(send, last);
@@ -103,7 +105,8 @@ std::vector<StageInstructions> deepspeed_inference(std::int32_t stages, std::int
       const std::int32_t send_buffer = 1 - receive_buffer;
       const bool receives = has_previous && out.valid(now);
       const bool sends = has_next && out.valid(now - 1);
-      if ((!has_previous || !has_next) && out.valid(now)) out.add_in(Name::kLoadMicroBatch, receive_buffer, now);
+      if ((!has_previous || !has_next) && out.valid(now))
+        out.add_in(Name::kLoadMicroBatch, receive_buffer, now);
       // Neighbours take opposite orders, so that a blocking send always meets its receive.
       const bool even = stage % 2 == 0;
       if (receives && !even) out.add_in(Name::kRecvActivation, receive_buffer, now);

@@ -1,5 +1,5 @@
-// The instruction schedules of DeepSpeed's pipeline engine (deepspeed/runtime/pipe/schedule.py): training and inference, in the
-// two versions that are in use.
+// The instruction schedules of DeepSpeed's pipeline engine (deepspeed/runtime/pipe/schedule.py): training and
+// inference, in the two versions that are in use.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,22 @@
 
 namespace lockstep::plan {
 
-/// kOld: activations go before gradients in every step, and a stage holds one buffer more (85ce85dd). kNew: what was computed
-/// last step is sent or received first (38327e07, 0.16 and later).
+/// kOld: activations go before gradients in every step, and a stage holds one buffer more (85ce85dd). kNew:
+/// what was computed last step is sent or received first (38327e07, 0.16 and later).
 enum class DeepSpeedVersion : std::uint8_t { kOld, kNew };
 
 struct Instruction {
   enum class Name : std::uint8_t {
-    kLoadMicroBatch, kForwardPass, kBackwardPass, kSendActivation, kRecvActivation, kSendGrad, kRecvGrad,
-    kReduceTiedGrads, kReduceGrads, kOptimizerStep,
+    kLoadMicroBatch,
+    kForwardPass,
+    kBackwardPass,
+    kSendActivation,
+    kRecvActivation,
+    kSendGrad,
+    kRecvGrad,
+    kReduceTiedGrads,
+    kReduceGrads,
+    kOptimizerStep,
   };
   Name name = Name::kLoadMicroBatch;
   std::int32_t buffer = -1;       ///< -1: it works on none
@@ -33,12 +41,13 @@ struct StageInstructions {
 };
 
 /// `[stage]`. Preconditions: stages > 0, micro_batches > 0 (checked by schedule_query).
-std::vector<StageInstructions> deepspeed_train(std::int32_t stages, std::int32_t micro_batches, DeepSpeedVersion version);
+std::vector<StageInstructions> deepspeed_train(std::int32_t stages, std::int32_t micro_batches,
+                                               DeepSpeedVersion version);
 /// The same in both versions.
 std::vector<StageInstructions> deepspeed_inference(std::int32_t stages, std::int32_t micro_batches);
 
-/// As PipelineEngine executes it: every message is a blocking dist.send or dist.recv. In the first iteration each stage sends
-/// the shapes of its activations once, before the first of them (_send_tensor_meta).
+/// As PipelineEngine executes it: every message is a blocking dist.send or dist.recv. In the first iteration
+/// each stage sends the shapes of its activations once, before the first of them (_send_tensor_meta).
 Timeline deepspeed_timeline(const std::vector<StageInstructions>& stages, bool first_iteration);
 
 }  // namespace lockstep::plan

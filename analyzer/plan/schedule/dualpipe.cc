@@ -9,11 +9,12 @@
 namespace lockstep::plan {
 namespace {
 
-/// One rank. `phase` counts the streams as the rank sees them: in DualPipe the first half of the ranks calls the one from rank 0
-/// phase 0, the second half the other.
+/// One rank. `phase` counts the streams as the rank sees them: in DualPipe the first half of the ranks calls
+/// the one from rank 0 phase 0, the second half the other.
 class Rank {
  public:
-  Rank(DualPipeKind kind, std::int32_t ranks, std::int32_t rank, std::int32_t micro_batches, RankTimeline& out)
+  Rank(DualPipeKind kind, std::int32_t ranks, std::int32_t rank, std::int32_t micro_batches,
+       RankTimeline& out)
       : both_ways_(kind == DualPipeKind::kBothWays),
         ranks_(ranks),
         rank_(rank),
@@ -33,7 +34,8 @@ class Rank {
 
     receive_forward(0);
     for (std::int32_t i = 0; i < position + 1; ++i) {
-      // DualPipe's innermost ranks send at once: they feed each other. Others, and all of DualPipeV, send with the next batch.
+      // DualPipe's innermost ranks send at once: they feed each other. Others, and all of DualPipeV, send
+      // with the next batch.
       const bool send_now = both_ways_ && innermost;
       forward_chunk(0, false, send_now);
       receive_forward(0);
@@ -146,7 +148,8 @@ class Rank {
   }
 
   void add(bool send, std::int32_t peer, Carries carries, std::int32_t stream, std::int32_t micro_batch) {
-    pending_.push_back({.send = send, .world = true, .peer = peer, .payload = {carries, stream, micro_batch}});
+    pending_.push_back(
+        {.send = send, .world = true, .peer = peer, .payload = {carries, stream, micro_batch}});
   }
   void commit() {
     if (pending_.empty()) return;
@@ -170,7 +173,8 @@ class Rank {
 
 }  // namespace
 
-std::optional<std::string> dualpipe_rejection(DualPipeKind kind, std::int32_t ranks, std::int32_t micro_batches) {
+std::optional<std::string> dualpipe_rejection(DualPipeKind kind, std::int32_t ranks,
+                                              std::int32_t micro_batches) {
   const bool both_ways = kind == DualPipeKind::kBothWays;
   if (both_ways && ranks % 2 != 0) return "AssertionError";
   if (micro_batches >= ranks * 2 && !(both_ways && micro_batches % 2 != 0)) return std::nullopt;

@@ -27,7 +27,10 @@ void write_no_pipelining(const MegatronQuery& query, RankTimeline& out) {
 class OneForwardOneBackward {
  public:
   OneForwardOneBackward(const MegatronQuery& query, std::int32_t rank, RankTimeline& out)
-      : query_(query), comm_(query, rank, out), out_(out), warmup_(std::min(query.stages - rank - 1, query.micro_batches)) {}
+      : query_(query),
+        comm_(query, rank, out),
+        out_(out),
+        warmup_(std::min(query.stages - rank - 1, query.micro_batches)) {}
 
   void write() {
     out_.mark(Mark::kNoSyncEnter);
@@ -110,21 +113,25 @@ std::optional<std::string> megatron_rejection(const MegatronQuery& query) {
     return "ValueError: Can not use both overlap_p2p_comm and batch_p2p_comm";
   }
   if (options.overlap_p2p_comm_warmup_flush && (!options.overlap_p2p_comm || options.batch_p2p_comm)) {
-    return "ValueError: Pipeline parallel communication overlapping in warmup and flush is only compatible with "
+    return "ValueError: Pipeline parallel communication overlapping in warmup and flush is only compatible "
+           "with "
            "overlap_p2p_comm but not batch_p2p_comm.";
   }
   for (std::int32_t rank = 0; rank < query.stages; ++rank) {
     const std::int32_t group = group_size_of(query, rank);
     if (group > query.micro_batches || group < query.stages) {
       return fmt::format(
-          "ValueError: The number of contiguous micro-batches in a virtual pipeline stageshould range in [PP={} , M={}]",
+          "ValueError: The number of contiguous micro-batches in a virtual pipeline stageshould range in "
+          "[PP={} , M={}]",
           query.stages, query.micro_batches);
     }
     const std::int32_t rest = query.micro_batches % group;
     if (rest > 0 && rest < query.stages) {
       return fmt::format(
-          "RuntimeError: The remainder of M (the total micro-batches) divided by N (number of contiguous micro-batches in a "
-          "virtual pipeline stage) should be 0, or larger than or equal to the pipeline-parallel size, but it is {}. "
+          "RuntimeError: The remainder of M (the total micro-batches) divided by N (number of contiguous "
+          "micro-batches in a "
+          "virtual pipeline stage) should be 0, or larger than or equal to the pipeline-parallel size, but "
+          "it is {}. "
           "Otherwise, it introduces dependency bubbles in the pipeline and reduces throughput.",
           rest);
     }

@@ -1,5 +1,5 @@
-// The pipeline schedules of Megatron-Core (core/pipeline_parallel/schedules.py) with every way in which they exchange tensors
-// (p2p_communication.py): without pipelining, 1F1B, and interleaved.
+// The pipeline schedules of Megatron-Core (core/pipeline_parallel/schedules.py) with every way in which they
+// exchange tensors (p2p_communication.py): without pipelining, 1F1B, and interleaved.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ enum class MegatronSchedule : std::uint8_t { kNoPipelining, k1F1B, kInterleaved 
 /// Fields of ModelParallelConfig that decide which messages are sent, with its defaults.
 struct MegatronOptions {
   bool batch_p2p_comm = true;
-  bool batch_p2p_sync = true;          ///< synchronize the device after each batch
+  bool batch_p2p_sync = true;  ///< synchronize the device after each batch
   bool overlap_p2p_comm = false;
   bool overlap_p2p_comm_warmup_flush = false;
-  bool variable_seq_lengths = false;   ///< shapes go before every exchange
-  bool mtp_standalone = false;         ///< the same
-  bool ucc = false;                    ///< backend of the pipeline group: unbatched messages then never use the default group
-  /// microbatch_group_size_per_vp_stage of each rank; empty = as many as stages. One entry = of all ranks. Ranks that disagree
-  /// are a fault that a plan must be able to say.
+  bool variable_seq_lengths = false;  ///< shapes go before every exchange
+  bool mtp_standalone = false;        ///< the same
+  bool ucc = false;  ///< backend of the pipeline group: unbatched messages then never use the default group
+  /// microbatch_group_size_per_vp_stage of each rank; empty = as many as stages. One entry = of all ranks.
+  /// Ranks that disagree are a fault that a plan must be able to say.
   std::vector<std::int32_t> group_sizes{};
 };
 

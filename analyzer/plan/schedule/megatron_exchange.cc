@@ -20,7 +20,8 @@ Requests MegatronCommunicator::communicate(const Exchange& exchange, bool wait) 
 /// Always batched, and the device is synchronized even where there was nothing to exchange.
 void MegatronCommunicator::exchange_shapes(const Exchange& exchange) {
   const auto shape_of = [](const std::optional<Payload>& payload) {
-    return payload ? std::optional<Payload>({Carries::kShape, payload->chunk, payload->micro_batch}) : std::nullopt;
+    return payload ? std::optional<Payload>({Carries::kShape, payload->chunk, payload->micro_batch})
+                   : std::nullopt;
   };
   issue_batch({.send_next = shape_of(exchange.send_next),
                .send_prev = shape_of(exchange.send_prev),
@@ -41,15 +42,16 @@ void MegatronCommunicator::issue_batch(const Exchange& exchange) {
   out_.wait(last_id_);
 }
 
-/// Even ranks send onwards first and odd ones receive first, so that blocking messages meet. Where the group has two ranks, what
-/// goes the other way round uses the default group, for two streams.
+/// Even ranks send onwards first and odd ones receive first, so that blocking messages meet. Where the group
+/// has two ranks, what goes the other way round uses the default group, for two streams.
 Requests MegatronCommunicator::issue_single(const Exchange& exchange, bool wait) {
   const bool even = rank_ % 2 == 0;
   const bool two_groups = ranks_ == 2 && !options_.ucc;
   Requests requests;
   std::array<std::uint32_t, 4> issued{};
   std::size_t count = 0;
-  const auto issue = [&](const std::optional<Payload>& payload, bool send, bool next, std::uint32_t& request) {
+  const auto issue = [&](const std::optional<Payload>& payload, bool send, bool next,
+                         std::uint32_t& request) {
     if (!payload) return;
     Message one = message(send, next, *payload);
     one.world = two_groups && send != even;

@@ -1,4 +1,5 @@
-// One rank's P2PCommunicator of Megatron-Core: turns "send this, receive that" into batches or single messages, in its order.
+// One rank's P2PCommunicator of Megatron-Core: turns "send this, receive that" into batches or single
+// messages, in its order.
 #pragma once
 
 #include <cstdint>

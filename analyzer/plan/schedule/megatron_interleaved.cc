@@ -15,8 +15,9 @@ std::int32_t group_size_of(const MegatronQuery& query, std::int32_t rank) {
 
 namespace {
 
-/// Turns of the model chunks: groups of `group` micro-batches go through chunk 0, then through chunk 1, ... A "virtual micro-batch"
-/// k is one micro-batch in one chunk; a backward takes the chunks from the last to the first.
+/// Turns of the model chunks: groups of `group` micro-batches go through chunk 0, then through chunk 1, ... A
+/// "virtual micro-batch" k is one micro-batch in one chunk; a backward takes the chunks from the last to the
+/// first.
 class Turns {
  public:
   Turns(std::int32_t micro_batches, std::int32_t chunks, std::int32_t group)
@@ -74,7 +75,8 @@ class Interleaved {
     for (std::int32_t k = 0; k < warmup_; ++k) warm_up(k);
     for (std::int32_t k = 0; k < remaining_; ++k) overlap_ ? steady_overlapped(k) : steady(k);
     if (query_.forward_only) return;
-    if (all_in_warmup_ && !comm_.is_last()) comm_.communicate({.recv_next = next_gradient(query_.chunks - 1)});
+    if (all_in_warmup_ && !comm_.is_last())
+      comm_.communicate({.recv_next = next_gradient(query_.chunks - 1)});
     for (std::int32_t k = remaining_; k < turns_.total(); ++k) cool_down(k);
     comm_.wait_for(send_prev_);
     enable_sync();
@@ -85,12 +87,15 @@ class Interleaved {
   bool is_first_stage(std::int32_t chunk) const { return comm_.is_first() && chunk == 0; }
   bool is_last_stage(std::int32_t chunk) const { return comm_.is_last() && chunk + 1 == query_.chunks; }
 
-  /// What arrives next for this chunk: tensors come in order of micro-batches. The sender is one chunk before where the ring wraps.
+  /// What arrives next for this chunk: tensors come in order of micro-batches. The sender is one chunk before
+  /// where the ring wraps.
   Payload next_activation(std::int32_t chunk) {
-    return {Carries::kActivation, comm_.is_first() ? chunk - 1 : chunk, forwards_received_[static_cast<std::size_t>(chunk)]++};
+    return {Carries::kActivation, comm_.is_first() ? chunk - 1 : chunk,
+            forwards_received_[static_cast<std::size_t>(chunk)]++};
   }
   Payload next_gradient(std::int32_t chunk) {
-    return {Carries::kGradient, comm_.is_last() ? chunk + 1 : chunk, gradients_received_[static_cast<std::size_t>(chunk)]++};
+    return {Carries::kGradient, comm_.is_last() ? chunk + 1 : chunk,
+            gradients_received_[static_cast<std::size_t>(chunk)]++};
   }
 
   std::optional<Payload> activation_of(std::int32_t k) const {
@@ -104,8 +109,9 @@ class Interleaved {
     return Payload{Carries::kGradient, chunk, turns_.micro_batch(k)};
   }
 
-  /// recv_tensor_from_previous_stage: the chunk that the tensor after step k belongs to; nothing where none comes. The leading stage
-  /// runs stages - 1 steps ahead of the ending one, which feeds it the chunk after its own.
+  /// recv_tensor_from_previous_stage: the chunk that the tensor after step k belongs to; nothing where none
+  /// comes. The leading stage runs stages - 1 steps ahead of the ending one, which feeds it the chunk after
+  /// its own.
   std::optional<std::int32_t> arriving(std::int32_t k, bool forward) const {
     if (!(forward ? comm_.is_first() : comm_.is_last())) return turns_.chunk(k + 1, forward);
     if (k < query_.stages - 1) return std::nullopt;
@@ -122,7 +128,9 @@ class Interleaved {
     return wanted && chunk ? std::optional(next_gradient(*chunk)) : std::nullopt;
   }
 
-  void forward(std::int32_t k) { out_.compute(StepKind::kForward, turns_.chunk(k, true), turns_.micro_batch(k)); }
+  void forward(std::int32_t k) {
+    out_.compute(StepKind::kForward, turns_.chunk(k, true), turns_.micro_batch(k));
+  }
   /// Gradients of a chunk are synchronized with its last micro-batch.
   void backward(std::int32_t k) {
     if (turns_.micro_batch(k) == query_.micro_batches - 1) enable_sync();

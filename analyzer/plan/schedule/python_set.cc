@@ -7,7 +7,8 @@ namespace lockstep::plan {
 
 template <class Visit>
 void PythonIntSet::probe(std::int32_t key, Visit visit) const {
-  // An int is its own hash. Nine neighbours follow each slot where they fit, then the rest of the hash is mixed in.
+  // An int is its own hash. Nine neighbours follow each slot where they fit, then the rest of the hash is
+  // mixed in.
   constexpr std::size_t kNeighbours = 9;
   const std::size_t mask = slots_.size() - 1;
   auto rest = static_cast<std::size_t>(key);

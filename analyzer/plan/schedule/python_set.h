@@ -1,5 +1,5 @@
-// A set of small non-negative ints that iterates in the order in which CPython (3.7 to 3.13) would: frameworks iterate over sets of
-// stages, and the order of what they then do follows from it.
+// A set of small non-negative ints that iterates in the order in which CPython (3.7 to 3.13) would:
+// frameworks iterate over sets of stages, and the order of what they then do follows from it.
 #pragma once
 
 #include <cstdint>

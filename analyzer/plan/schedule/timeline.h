@@ -1,5 +1,6 @@
-// What every rank of a pipeline does in one step, whichever framework it comes from: computation, point-to-point messages, waits, and
-// marks where the framework does something else. The schedules of this room make Timelines; rendering and lowering to a Job read them.
+// What every rank of a pipeline does in one step, whichever framework it comes from: computation,
+// point-to-point messages, waits, and marks where the framework does something else. The schedules of this
+// room make Timelines; rendering and lowering to a Job read them.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,9 @@ struct Payload {
 
 struct Message {
   bool send = false;
-  bool world = false;        ///< on the default group instead of that of the pipeline
-  std::int32_t peer = 0;     ///< rank in the pipeline
-  Payload payload{};         ///< of a receive: what the receiver takes it for
+  bool world = false;     ///< on the default group instead of that of the pipeline
+  std::int32_t peer = 0;  ///< rank in the pipeline
+  Payload payload{};      ///< of a receive: what the receiver takes it for
   friend bool operator==(const Message&, const Message&) = default;
 };
 
@@ -44,30 +45,32 @@ enum class StepKind : std::uint8_t {
   kMark,
 };
 
-/// What a framework does between computation and messages. Those that can make calls of their own are for plan expansion to fill.
+/// What a framework does between computation and messages. Those that can make calls of their own are for
+/// plan expansion to fill.
 enum class Mark : std::uint8_t {
   kNone,
-  kNoSyncEnter,          ///< gradient synchronisation is off from here
+  kNoSyncEnter,  ///< gradient synchronisation is off from here
   kNoSyncExit,
-  kDeviceSync,           ///< torch.cuda.synchronize()
-  kFinalizeModelGrads,   ///< Megatron: what is left of the gradient synchronisation
-  kUnshard,              ///< torch: FSDP all-gather of the stage
+  kDeviceSync,          ///< torch.cuda.synchronize()
+  kFinalizeModelGrads,  ///< Megatron: what is left of the gradient synchronisation
+  kUnshard,             ///< torch: FSDP all-gather of the stage
   kReshard,
-  kReduceGrad,           ///< torch: gradient synchronisation of the stage
-  kReduceTiedGrads,      ///< DeepSpeed
-  kReduceGrads,          ///< DeepSpeed
+  kReduceGrad,       ///< torch: gradient synchronisation of the stage
+  kReduceTiedGrads,  ///< DeepSpeed
+  kReduceGrads,      ///< DeepSpeed
   kOptimizerStep,
-  kPostValidation,       ///< zero-bubble
+  kPostValidation,  ///< zero-bubble
 };
 
 struct Step {
   StepKind kind = StepKind::kMark;
   Mark mark = Mark::kNone;
-  std::uint16_t messages = 0;   ///< of kBatch, kAsync and kBlocking
-  std::int32_t chunk = 0;       ///< of computation, and of marks that concern one
+  std::uint16_t messages = 0;  ///< of kBatch, kAsync and kBlocking
+  std::int32_t chunk = 0;      ///< of computation, and of marks that concern one
   std::int32_t micro_batch = 0;
-  std::uint32_t id = 0;         ///< of what is issued, and of the wait for it; numbered as the framework's trace does
-  std::uint32_t first = 0;      ///< in RankTimeline::messages
+  std::uint32_t id =
+      0;  ///< of what is issued, and of the wait for it; numbered as the framework's trace does
+  std::uint32_t first = 0;  ///< in RankTimeline::messages
 };
 
 struct RankTimeline {
@@ -106,8 +109,9 @@ struct Timeline {
   std::int32_t size() const { return static_cast<std::int32_t>(ranks.size()); }
 };
 
-/// What each receive really gets, when messages between two ranks on one group are paired in the order of issue: the payload of
-/// the send where there is one, else what the receiver expects. `[rank]` is parallel to RankTimeline::messages.
+/// What each receive really gets, when messages between two ranks on one group are paired in the order of
+/// issue: the payload of the send where there is one, else what the receiver expects. `[rank]` is parallel to
+/// RankTimeline::messages.
 std::vector<std::vector<Payload>> received_payloads(const Timeline& timeline);
 
 /// "act:0.2", "grad:1.0"; "shape" and "token" say no more. `chunk` is printed as it is.

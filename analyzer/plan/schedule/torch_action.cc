@@ -9,8 +9,8 @@
 namespace lockstep::plan {
 namespace {
 
-constexpr std::array<std::string_view, 12> kLetters = {"",        "F",       "B",           "I",      "W",      "UNSHARD",
-                                                       "RESHARD", "REDUCE_GRAD", "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
+constexpr std::array<std::string_view, 12> kLetters = {
+    "", "F", "B", "I", "W", "UNSHARD", "RESHARD", "REDUCE_GRAD", "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
 
 std::string leaf_text(const TorchLeaf& leaf) {
   std::string text = fmt::format("{}{}", leaf.stage, torch_act_letters(leaf.act));
@@ -51,7 +51,8 @@ std::optional<TorchLeaf> parse_leaf(std::string_view text, TorchLetters letters)
     if (word == kLetters[i]) leaf.act = static_cast<TorchAct>(i);
   }
   if (leaf.act == TorchAct::kBubble) return std::nullopt;
-  if (digits == std::string_view::npos) return needs_micro_batch(leaf.act) ? std::nullopt : std::optional(leaf);
+  if (digits == std::string_view::npos)
+    return needs_micro_batch(leaf.act) ? std::nullopt : std::optional(leaf);
   text.remove_prefix(digits);
   const auto micro_batch = take_number(text);
   if (!micro_batch || !text.empty() || !needs_micro_batch(leaf.act)) return std::nullopt;
@@ -68,7 +69,8 @@ std::optional<TorchAction> parse_action(std::string_view text, TorchLetters lett
   }
   const std::size_t close = text.find(')');
   const std::size_t middle = text.find(';');
-  if (close == std::string_view::npos || middle > close || text.substr(close + 1) != "OVERLAP_F_B") return std::nullopt;
+  if (close == std::string_view::npos || middle > close || text.substr(close + 1) != "OVERLAP_F_B")
+    return std::nullopt;
   const auto first = parse_leaf(trim(text.substr(1, middle - 1)), letters);
   const auto second = parse_leaf(trim(text.substr(middle + 1, close - middle - 1)), letters);
   if (!first || !second) return std::nullopt;
@@ -109,17 +111,20 @@ Result<TorchOrder> parse_torch_csv(std::string_view csv, std::string_view path, 
       const std::string_view text = trim(line.substr(0, comma));
       const auto action = parse_action(text, letters);
       if (!action) {
-        return Error{ErrorCode::kMalformed,
-                     fmt::format("{}:{}: cell {}: '{}' is no action; expected STAGE, then F, B, I, W, UNSHARD, RESHARD, "
-                                 "REDUCE_GRAD, SEND_F, RECV_F, SEND_B or RECV_B, then MICRO-BATCH, as in 2F0",
-                                 path, line_number, cell, text.substr(0, 80))};
+        return Error{
+            ErrorCode::kMalformed,
+            fmt::format(
+                "{}:{}: cell {}: '{}' is no action; expected STAGE, then F, B, I, W, UNSHARD, RESHARD, "
+                "REDUCE_GRAD, SEND_F, RECV_F, SEND_B or RECV_B, then MICRO-BATCH, as in 2F0",
+                path, line_number, cell, text.substr(0, 80))};
       }
       row.push_back(*action);
       if (comma == std::string_view::npos) break;
       line.remove_prefix(comma + 1);
     }
   }
-  if (order.empty()) return Error{ErrorCode::kMalformed, fmt::format("{}: has no row; expected one for each rank", path)};
+  if (order.empty())
+    return Error{ErrorCode::kMalformed, fmt::format("{}: has no row; expected one for each rank", path)};
   return order;
 }
 

@@ -1,4 +1,5 @@
-// The actions of torch.distributed.pipelining's schedules and their CSV form: "2F0", "1UNSHARD", "(0F7;7B3)OVERLAP_F_B", one row a rank.
+// The actions of torch.distributed.pipelining's schedules and their CSV form: "2F0", "1UNSHARD",
+// "(0F7;7B3)OVERLAP_F_B", one row a rank.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,8 @@ using TorchOrder = std::vector<TorchRow>;  ///< by rank
 std::string torch_action_text(const TorchAction& action);
 std::string torch_row_text(const TorchRow& row);  ///< as _dump_csv writes it
 
-/// Letters of 2025 and later, or those of the first releases: B was the input's gradient alone and BW the full one.
+/// Letters of 2025 and later, or those of the first releases: B was the input's gradient alone and BW the
+/// full one.
 enum class TorchLetters : std::uint8_t { kNew, kOld };
 
 /// `path` is for messages, which name row and cell, both from 1. Blank lines are skipped.

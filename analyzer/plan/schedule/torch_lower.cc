@@ -1,6 +1,7 @@
 #include "plan/schedule/torch_lower.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include "plan/schedule/python_set.h"
@@ -18,41 +19,52 @@ bool is_compute(TorchAct act) {
 /// The next stages that a row uses, each once, from a given position on. Positions only grow.
 class UpcomingStages {
  public:
-  explicit UpcomingStages(const TorchRow& row) : row_(row) {
+  explicit UpcomingStages(const TorchRow& row) {
+    std::unordered_map<std::int32_t, std::size_t> known;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      for (std::size_t l = 0; l < row[i].leaf_count(); ++l) uses_[row[i].leaf(l).stage].push_back(i * 2 + l);
+      for (std::size_t l = 0; l < row[i].leaf_count(); ++l) {
+        const auto [at, is_new] = known.try_emplace(row[i].leaf(l).stage, stages_.size());
+        if (is_new) stages_.push_back({.stage = row[i].leaf(l).stage});
+        stages_[at->second].uses.push_back(i * 2 + l);
+      }
     }
   }
 
   /// At most `count`, but both of an overlapped pair where the first of them still has room.
-  std::vector<std::int32_t> from(std::size_t position, std::size_t count) {
-    std::vector<std::pair<std::size_t, std::int32_t>> next;  // use, stage
-    for (auto& [stage, list] : uses_) {
-      std::size_t& at = passed_[stage];
-      while (at < list.size() && list[at] < position * 2) ++at;
-      if (at < list.size()) next.emplace_back(list[at], stage);
+  std::span<const std::int32_t> from(std::size_t position, std::size_t count) {
+    next_.clear();
+    for (Stage& stage : stages_) {
+      while (stage.passed < stage.uses.size() && stage.uses[stage.passed] < position * 2) ++stage.passed;
+      if (stage.passed < stage.uses.size()) next_.emplace_back(stage.uses[stage.passed], stage.stage);
     }
-    std::ranges::sort(next);
-    std::vector<std::int32_t> stages;
-    for (std::size_t i = 0; i < next.size(); ++i) {
-      const bool pair_goes_on = i > 0 && next[i].first / 2 == next[i - 1].first / 2;
-      if (stages.size() >= count && !pair_goes_on) break;
-      stages.push_back(next[i].second);
+    std::ranges::sort(next_);
+    found_.clear();
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      const bool pair_goes_on = i > 0 && next_[i].first / 2 == next_[i - 1].first / 2;
+      if (found_.size() >= count && !pair_goes_on) break;
+      found_.push_back(next_[i].second);
     }
-    return stages;
+    return found_;
   }
 
  private:
-  const TorchRow& row_;
-  std::unordered_map<std::int32_t, std::vector<std::size_t>> uses_;  // 2 * position + place in the pair
-  std::unordered_map<std::int32_t, std::size_t> passed_;
+  struct Stage {
+    std::int32_t stage = 0;
+    std::size_t passed = 0;
+    std::vector<std::size_t> uses{};  ///< 2 * position + place in the pair
+  };
+  std::vector<Stage> stages_;
+  std::vector<std::pair<std::size_t, std::int32_t>> next_;  // use, stage
+  std::vector<std::int32_t> found_;
 };
 
-/// What is in each rank's schedule so far, of what others depend on: one bit for each (stage, micro-batch, kind).
+/// What is in each rank's schedule so far, of what others depend on: one bit for each (stage, micro-batch,
+/// kind).
 class Progress {
  public:
   enum Kind : std::size_t { kDoneForward, kDoneBackward, kGotActivation, kGotGradient, kKinds };
-  Progress(std::size_t stages, std::size_t micro_batches) : micro_batches_(micro_batches), bits_(stages * micro_batches * kKinds) {}
+  Progress(std::size_t stages, std::size_t micro_batches)
+      : micro_batches_(micro_batches), bits_(stages * micro_batches * kKinds) {}
   bool has(Kind kind, std::int32_t stage, std::int32_t m) const { return bits_[at(kind, stage, m)]; }
   void set(Kind kind, std::int32_t stage, std::int32_t m) { bits_[at(kind, stage, m)] = true; }
 
@@ -66,7 +78,8 @@ class Progress {
 
 class SendRecvWriter {
  public:
-  SendRecvWriter(const TorchOrder& order, const std::vector<std::int32_t>& stage_ranks, std::int32_t micro_batches)
+  SendRecvWriter(const TorchOrder& order, const std::vector<std::int32_t>& stage_ranks,
+                 std::int32_t micro_batches)
       : order_(order),
         ranks_(stage_ranks),
         last_(static_cast<std::int32_t>(stage_ranks.size()) - 1),
@@ -88,7 +101,8 @@ class SendRecvWriter {
         moved = true;
       }
       if (left && !moved) {
-        return Error{ErrorCode::kMalformed, "AssertionError: Malformed compute schedule, can't schedule sends/recvs"};
+        return Error{ErrorCode::kMalformed,
+                     "AssertionError: Malformed compute schedule, can't schedule sends/recvs"};
       }
     }
     return std::move(result_);
@@ -104,11 +118,13 @@ class SendRecvWriter {
       const bool forward = leaf.act == kForward && leaf.stage != 0;
       const bool backward = (leaf.act == kBackward || leaf.act == kBackwardInput) && leaf.stage != last_;
       if (forward && !progress_.has(Progress::kGotActivation, leaf.stage, leaf.micro_batch) &&
-          (apart(leaf.stage, leaf.stage - 1) || !progress_.has(Progress::kDoneForward, leaf.stage - 1, leaf.micro_batch))) {
+          (apart(leaf.stage, leaf.stage - 1) ||
+           !progress_.has(Progress::kDoneForward, leaf.stage - 1, leaf.micro_batch))) {
         return false;
       }
       if (backward && !progress_.has(Progress::kGotGradient, leaf.stage, leaf.micro_batch) &&
-          (apart(leaf.stage, leaf.stage + 1) || !progress_.has(Progress::kDoneBackward, leaf.stage + 1, leaf.micro_batch))) {
+          (apart(leaf.stage, leaf.stage + 1) ||
+           !progress_.has(Progress::kDoneBackward, leaf.stage + 1, leaf.micro_batch))) {
         return false;
       }
     }
@@ -125,7 +141,8 @@ class SendRecvWriter {
       progress_.set(forward ? Progress::kDoneForward : Progress::kDoneBackward, leaf.stage, leaf.micro_batch);
       const std::int32_t peer = forward ? leaf.stage + 1 : leaf.stage - 1;
       if (peer < 0 || peer > last_ || !apart(leaf.stage, peer)) continue;
-      result_[rank].push_back(TorchLeaf{forward ? kSendForward : kSendBackward, leaf.stage, leaf.micro_batch});
+      result_[rank].push_back(
+          TorchLeaf{forward ? kSendForward : kSendBackward, leaf.stage, leaf.micro_batch});
       result_[static_cast<std::size_t>(rank_of(peer))].push_back(
           TorchLeaf{forward ? kRecvForward : kRecvBackward, peer, leaf.micro_batch});
       progress_.set(forward ? Progress::kGotActivation : Progress::kGotGradient, peer, leaf.micro_batch);
@@ -141,7 +158,8 @@ class SendRecvWriter {
 
 TorchRow compute_only(const TorchRow& row) {
   TorchRow result;
-  std::ranges::copy_if(row, std::back_inserter(result), [](const TorchAction& a) { return is_compute(a.first.act); });
+  std::ranges::copy_if(row, std::back_inserter(result),
+                       [](const TorchAction& a) { return is_compute(a.first.act); });
   return result;
 }
 
@@ -168,7 +186,7 @@ TorchRow add_unshard_reshard(const TorchRow& row, std::size_t max_active_stages)
   UpcomingStages upcoming(row);
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (row[i].is_bubble()) continue;
-    const std::vector<std::int32_t> next = upcoming.from(i, max_active_stages);
+    const std::span<const std::int32_t> next = upcoming.from(i, max_active_stages);
     for (const std::int32_t stage : active.in_order()) {
       if (std::ranges::find(next, stage) != next.end()) continue;
       active.erase(stage);
@@ -190,7 +208,8 @@ Result<TorchOrder> add_send_recv(const TorchOrder& order, const std::vector<std:
   return SendRecvWriter(order, stage_ranks, micro_batches).write();
 }
 
-Result<TorchLowered> lower_torch_order(const TorchOrder& order, std::int32_t stages, std::int32_t micro_batches) {
+Result<TorchLowered> lower_torch_order(const TorchOrder& order, std::int32_t stages,
+                                       std::int32_t micro_batches) {
   TorchLowered lowered;
   if (const auto error = torch_validation_error(order, stages, micro_batches, lowered.stage_ranks)) {
     return Error{ErrorCode::kMalformed, *error};

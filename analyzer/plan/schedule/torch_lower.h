@@ -1,5 +1,5 @@
-// From an order of computation to what torch.distributed.pipelining's runtime executes: FSDP and gradient actions, sends and
-// receives; and its own validation (schedules.py, runtime.py).
+// From an order of computation to what torch.distributed.pipelining's runtime executes: FSDP and gradient
+// actions, sends and receives; and its own validation (schedules.py, runtime.py).
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,10 @@ TorchRow add_reduce_grad(const TorchRow& row, std::int32_t micro_batches);
 /// UNSHARD before use, for the next stages too, and RESHARD of those that are not among them. Bubbles go.
 TorchRow add_unshard_reshard(const TorchRow& row, std::size_t max_active_stages = 3);
 
-/// SEND and RECV: the sender's progress places the receive of its peer. The error is the runtime's own: the order can go no further.
-/// Actions must have been validated.
+/// SEND and RECV: the sender's progress places the receive of its peer. The error is the runtime's own: the
+/// order can go no further. Actions must have been validated.
 Result<TorchOrder> add_send_recv(const TorchOrder& order, const std::vector<std::int32_t>& stage_ranks,
                                  std::int32_t micro_batches);
-
 
 struct TorchLowered {
   std::vector<std::int32_t> stage_ranks{};
@@ -31,10 +30,11 @@ struct TorchLowered {
   TorchOrder compute_sendrecv{};  ///< without UNSHARD, RESHARD and REDUCE_GRAD, lowered by itself
 };
 /// Validates and lowers. The error is upstream's ("AssertionError: ...").
-Result<TorchLowered> lower_torch_order(const TorchOrder& order, std::int32_t stages, std::int32_t micro_batches);
+Result<TorchLowered> lower_torch_order(const TorchOrder& order, std::int32_t stages,
+                                       std::int32_t micro_batches);
 
-/// As the runtime issues it: each SEND and RECV is a batch of its own; a receive is waited for by what consumes it, sends at the end,
-/// the last first. Chunks are stages.
+/// As the runtime issues it: each SEND and RECV is a batch of its own; a receive is waited for by what
+/// consumes it, sends at the end, the last first. Chunks are stages.
 Timeline torch_timeline(const TorchOrder& compute_comms, const std::vector<std::int32_t>& stage_ranks);
 
 }  // namespace lockstep::plan

@@ -25,8 +25,8 @@ TorchRow gpipe(const TorchQuery& query, std::int32_t rank) {
   return add_reduce_grad(row, query.micro_batches);
 }
 
-/// The counter of forwards is raised before its use, and the warm-up leaves it one behind only where there is a warm-up: on the last
-/// stage micro-batch 0 is never forwarded. Upstream's own validation rejects it.
+/// The counter of forwards is raised before its use, and the warm-up leaves it one behind only where there is
+/// a warm-up: on the last stage micro-batch 0 is never forwarded. Upstream's own validation rejects it.
 TorchRow displayed_1f1b(const TorchQuery& query, std::int32_t rank) {
   TorchRow row;
   const std::int32_t warmup = query.ranks - 1 - rank;
@@ -56,7 +56,8 @@ TorchRow looped_bfs(const TorchQuery& query, std::int32_t rank) {
 
 std::int32_t rounds_of(const TorchQuery& query) { return std::max(1, query.micro_batches / query.ranks); }
 
-/// Interleaved 1F1B, and its zero-bubble form, which splits the backward and puts the first `rank` weight gradients off.
+/// Interleaved 1F1B, and its zero-bubble form, which splits the backward and puts the first `rank` weight
+/// gradients off.
 TorchRow interleaved(const TorchQuery& query, std::int32_t rank, bool zero_bubble) {
   const std::int32_t local = query.stages_per_rank;
   const std::int32_t per_round = query.micro_batches / rounds_of(query);
@@ -76,8 +77,9 @@ TorchRow interleaved(const TorchQuery& query, std::int32_t rank, bool zero_bubbl
 
   TorchRow row;
   bubbles(row, rank);
-  const std::int32_t pause = zero_bubble ? query.ranks - rank - 1
-                                         : local * query.ranks + 2 * (query.ranks - 1 - rank) - (warmup + rank);
+  const std::int32_t pause = zero_bubble
+                                 ? query.ranks - rank - 1
+                                 : local * query.ranks + 2 * (query.ranks - 1 - rank) - (warmup + rank);
   std::int32_t weight_op = warmup;  // the next whose weight gradient is due
   const auto add_weight = [&] {
     const std::int32_t stage = backward_stage(weight_op++);
@@ -104,9 +106,11 @@ TorchRow interleaved(const TorchQuery& query, std::int32_t rank, bool zero_bubbl
 
 /// Delays each forward until the stage before has made its own of that micro-batch (_add_bubbles_to_actions).
 TorchOrder delayed(const TorchQuery& query, const TorchOrder& order) {
-  std::vector<bool> forwarded(static_cast<std::size_t>(query.stages()) * static_cast<std::size_t>(query.micro_batches));
+  std::vector<bool> forwarded(static_cast<std::size_t>(query.stages()) *
+                              static_cast<std::size_t>(query.micro_batches));
   const auto at = [&](std::int32_t stage, std::int32_t m) {
-    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(query.micro_batches) + static_cast<std::size_t>(m);
+    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(query.micro_batches) +
+           static_cast<std::size_t>(m);
   };
   TorchOrder result(order.size());
   std::vector<std::size_t> next(order.size());
@@ -181,7 +185,10 @@ TorchRow zbv(const TorchQuery& query, std::int32_t rank) {
 class DualPipeV {
  public:
   DualPipeV(const TorchQuery& query, std::int32_t rank)
-      : ranks_(query.ranks), rank_(rank), micro_batches_(query.micro_batches), stage_{rank, query.stages() - 1 - rank} {}
+      : ranks_(query.ranks),
+        rank_(rank),
+        micro_batches_(query.micro_batches),
+        stage_{rank, query.stages() - 1 - rank} {}
 
   TorchRow write() {
     const std::int32_t after = ranks_ - rank_ - 1;
@@ -273,7 +280,8 @@ TorchRow row_of(const TorchQuery& query, std::int32_t rank) {
 
 std::string_view torch_schedule_name(TorchSchedule schedule) {
   constexpr std::array<std::string_view, 7> kNames = {
-      "GPipe", "1F1B(IR)", "LoopedBFS", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"};
+      "GPipe",         "1F1B(IR)", "LoopedBFS", "Interleaved1F1B", "InterleavedZeroBubble",
+      "ZBVZeroBubble", "DualPipeV"};
   return kNames[static_cast<std::size_t>(schedule)];
 }
 
@@ -287,17 +295,20 @@ std::optional<std::string> torch_rejection(const TorchQuery& query) {
     case TorchSchedule::kInterleavedZeroBubble:
       if (query.micro_batches % rounds_of(query) == 0) return std::nullopt;
       return fmt::format(
-          "ValueError: {} requires the number of microbatches to be a multiple of the number of rounds ({}), but got {}.",
-          query.schedule == TorchSchedule::kInterleaved1F1B ? "Interleaved 1F1B" : "Zero bubble", rounds_of(query),
-          query.micro_batches);
+          "ValueError: {} requires the number of microbatches to be a multiple of the number of rounds ({}), "
+          "but got {}.",
+          query.schedule == TorchSchedule::kInterleaved1F1B ? "Interleaved 1F1B" : "Zero bubble",
+          rounds_of(query), query.micro_batches);
     case TorchSchedule::kZbv:
     case TorchSchedule::kDualPipeV:
       if (query.stages_per_rank != 2) {
-        return fmt::format("ValueError: ZBV requires exactly 2 stages per rank, but got {}.", query.stages_per_rank);
+        return fmt::format("ValueError: ZBV requires exactly 2 stages per rank, but got {}.",
+                           query.stages_per_rank);
       }
       if (query.schedule == TorchSchedule::kZbv || query.micro_batches >= query.stages()) return std::nullopt;
       return fmt::format(
-          "ValueError: DualPipeV requires at least as many microbatches as stages, but got {} microbatches and {} stages.",
+          "ValueError: DualPipeV requires at least as many microbatches as stages, but got {} microbatches "
+          "and {} stages.",
           query.micro_batches, query.stages());
   }
   return std::nullopt;

@@ -1,4 +1,5 @@
-// The orders of computation that torch.distributed.pipelining's schedule classes make, bubbles included (schedules.py).
+// The orders of computation that torch.distributed.pipelining's schedule classes make, bubbles included
+// (schedules.py).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace lockstep::plan {
 
 enum class TorchSchedule : std::uint8_t {
   kGPipe,
-  k1F1B,  ///< as Schedule1F1B._get_pipeline_order displays it: the last stage starts with micro-batch 1. See torch_runtime.h for what runs
+  k1F1B,  ///< as Schedule1F1B._get_pipeline_order displays it: the last stage starts with micro-batch 1. See
+          ///< torch_runtime.h for what runs
   kLoopedBfs,
   kInterleaved1F1B,
   kInterleavedZeroBubble,

@@ -8,8 +8,13 @@ namespace {
 
 class Stage {
  public:
-  Stage(std::int32_t stages, std::int32_t stage, std::int32_t micro_batches, bool forward_only, RankTimeline& out)
-      : stages_(stages), stage_(stage), micro_batches_(micro_batches), forward_only_(forward_only), out_(out) {}
+  Stage(std::int32_t stages, std::int32_t stage, std::int32_t micro_batches, bool forward_only,
+        RankTimeline& out)
+      : stages_(stages),
+        stage_(stage),
+        micro_batches_(micro_batches),
+        forward_only_(forward_only),
+        out_(out) {}
 
   /// ScheduleGPipe: sends are waited for after all forwards, and after all backwards.
   void write_gpipe() {
@@ -37,7 +42,8 @@ class Stage {
     out_.mark(Mark::kReduceGrad, stage_);
   }
 
-  /// Schedule1F1B: the last send of the warm-up is fused with the first receive of a gradient, and so on in turns.
+  /// Schedule1F1B: the last send of the warm-up is fused with the first receive of a gradient, and so on in
+  /// turns.
   void write_1f1b() {
     const std::int32_t warmup = std::min(micro_batches_, stages_ - stage_);
     std::optional<std::uint32_t> sending;
@@ -78,11 +84,15 @@ class Stage {
   std::optional<Message> forward_receive(std::int32_t m) const {
     return message(false, stage_ - 1, Carries::kActivation, m);
   }
-  std::optional<Message> forward_send(std::int32_t m) const { return message(true, stage_ + 1, Carries::kActivation, m); }
+  std::optional<Message> forward_send(std::int32_t m) const {
+    return message(true, stage_ + 1, Carries::kActivation, m);
+  }
   std::optional<Message> backward_receive(std::int32_t m) const {
     return message(false, stage_ + 1, Carries::kGradient, m);
   }
-  std::optional<Message> backward_send(std::int32_t m) const { return message(true, stage_ - 1, Carries::kGradient, m); }
+  std::optional<Message> backward_send(std::int32_t m) const {
+    return message(true, stage_ - 1, Carries::kGradient, m);
+  }
 
   /// Nothing where there is nothing to exchange: no call is made then.
   std::optional<std::uint32_t> batch(std::initializer_list<std::optional<Message>> list) {
@@ -106,8 +116,8 @@ class Stage {
 
 }  // namespace
 
-Timeline torch_runtime_timeline(TorchRuntimeSchedule schedule, std::int32_t stages, std::int32_t micro_batches,
-                                bool forward_only) {
+Timeline torch_runtime_timeline(TorchRuntimeSchedule schedule, std::int32_t stages,
+                                std::int32_t micro_batches, bool forward_only) {
   Timeline timeline;
   timeline.placement = Placement::kExplicit;
   timeline.ranks.resize(static_cast<std::size_t>(stages));

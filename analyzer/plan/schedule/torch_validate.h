@@ -10,9 +10,11 @@
 
 namespace lockstep::plan {
 
-/// What it says, the first line, with the exception's name; rank and step count from 0. Nothing where it accepts; `stage_ranks` then
-/// has the rank of each stage. Micro-batches that a file counts past `micro_batches` are kept apart, as upstream's sets do.
-std::optional<std::string> torch_validation_error(const TorchOrder& order, std::int32_t stages, std::int32_t micro_batches,
+/// What it says, the first line, with the exception's name; rank and step count from 0. Nothing where it
+/// accepts; `stage_ranks` then has the rank of each stage. Micro-batches that a file counts past
+/// `micro_batches` are kept apart, as upstream's sets do.
+std::optional<std::string> torch_validation_error(const TorchOrder& order, std::int32_t stages,
+                                                  std::int32_t micro_batches,
                                                   std::vector<std::int32_t>& stage_ranks);
 
 }  // namespace lockstep::plan

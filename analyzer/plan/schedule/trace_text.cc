@@ -52,14 +52,15 @@ char compute_letter(StepKind kind) {
 
 }  // namespace
 
-std::vector<std::string> trace_lines(const RankTimeline& rank, const std::vector<Payload>& received, bool show_world) {
+std::vector<std::string> trace_lines(const RankTimeline& rank, const std::vector<Payload>& received,
+                                     bool show_world) {
   std::vector<std::string> lines;
   lines.reserve(rank.steps.size());
   const auto message_text = [&](std::size_t index) {
     const Message& message = rank.messages[index];
     const Payload& payload = received[index];
-    return fmt::format("{}{}{} {}{}", message.send ? "send" : "recv", message.send ? '>' : '<', message.peer, payload_text(payload),
-                       show_world && message.world ? " @world" : "");
+    return fmt::format("{}{}{} {}{}", message.send ? "send" : "recv", message.send ? '>' : '<', message.peer,
+                       payload_text(payload), show_world && message.world ? " @world" : "");
   };
   for (const Step& step : rank.steps) {
     std::string messages;
@@ -78,7 +79,8 @@ std::vector<std::string> trace_lines(const RankTimeline& rank, const std::vector
         lines.push_back(fmt::format("batch#{}[{}]", step.id, messages));
         break;
       case StepKind::kAsync:
-        lines.push_back(fmt::format("{}#{}[{}]", rank.messages[step.first].send ? "isend" : "irecv", step.id, messages));
+        lines.push_back(
+            fmt::format("{}#{}[{}]", rank.messages[step.first].send ? "isend" : "irecv", step.id, messages));
         break;
       case StepKind::kBlocking:
         lines.push_back(messages);

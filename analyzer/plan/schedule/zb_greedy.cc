@@ -1,5 +1,5 @@
-// zero-bubble's V schedules with controllable memory (zbv_greedy.py): a repeating pattern of four turns for each micro-batch, moved
-// forward greedily where memory allows, with W put into the gaps.
+// zero-bubble's V schedules with controllable memory (zbv_greedy.py): a repeating pattern of four turns for
+// each micro-batch, moved forward greedily where memory allows, with W put into the gaps.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -38,7 +38,8 @@ class Merge {
     std::int64_t time = kNever;
     std::size_t stage = 0, type = 0, micro_batch = 0;
   };
-  Merge(const Times& times, std::size_t types) : times_(times), next_(times.size(), std::vector<std::size_t>(types)) {}
+  Merge(const Times& times, std::size_t types)
+      : times_(times), next_(times.size(), std::vector<std::size_t>(types)) {}
   Turn take() {
     Turn best;
     for (std::size_t s = 0; s < times_.size(); ++s) {
@@ -136,7 +137,8 @@ Executed run_early(const Times& times, std::int64_t cost, std::int64_t message_c
   return result;
 }
 
-/// Moves turns to earlier gaps, memory permitting, then runs early. False: an assertion of the scheduler does not hold.
+/// Moves turns to earlier gaps, memory permitting, then runs early. False: an assertion of the scheduler does
+/// not hold.
 bool reorder(Times& times, bool with_weights) {
   if (with_weights) {
     for (StageTimes& stage : times) put_weights(stage, false);
@@ -144,7 +146,8 @@ bool reorder(Times& times, bool with_weights) {
   std::int64_t allowed = 0;
   for (const StageTimes& stage : times) allowed = std::max(allowed, peak_memory(stage));
   std::vector<std::vector<bool>> occupied;
-  for (const StageTimes& stage : times) occupied.emplace_back(static_cast<std::size_t>(stage.back().back() + 1));
+  for (const StageTimes& stage : times)
+    occupied.emplace_back(static_cast<std::size_t>(stage.back().back() + 1));
 
   const std::size_t last_micro_batch = times[0][0].size() - 1;
   Merge merge(times, with_weights ? kTurns + 1 : kTurns);

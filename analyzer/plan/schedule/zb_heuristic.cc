@@ -1,5 +1,6 @@
-// zero-bubble's heuristic for one chunk a rank (zb.py, manual_order): eight ways to trade bubbles against memory, of which the
-// shortest is taken. Every forward holds 2 units of memory, its B and its W release one each; a rank may hold 2 forwards a stage.
+// zero-bubble's heuristic for one chunk a rank (zb.py, manual_order): eight ways to trade bubbles against
+// memory, of which the shortest is taken. Every forward holds 2 units of memory, its B and its W release one
+// each; a rank may hold 2 forwards a stage.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -22,9 +23,13 @@ struct Choices {
 class Heuristic {
  public:
   Heuristic(const ZeroBubbleQuery& query, Choices choices)
-      : stages_(query.stages), micro_batches_(query.micro_batches), max_memory_(kMemory[kF] * 2 * query.stages), choices_(choices),
+      : stages_(query.stages),
+        micro_batches_(query.micro_batches),
+        max_memory_(kMemory[kF] * 2 * query.stages),
+        choices_(choices),
         ranks_(static_cast<std::size_t>(query.stages)) {
-    for (auto& type : end_) type.assign(static_cast<std::size_t>(stages_) * static_cast<std::size_t>(micro_batches_), 0);
+    for (auto& type : end_)
+      type.assign(static_cast<std::size_t>(stages_) * static_cast<std::size_t>(micro_batches_), 0);
   }
 
   /// False: it does not fit into memory.
@@ -39,7 +44,9 @@ class Heuristic {
     return true;
   }
 
-  std::int64_t end(std::size_t type, std::int32_t stage, std::int32_t m) const { return end_[type][at(stage, m)]; }
+  std::int64_t end(std::size_t type, std::int32_t stage, std::int32_t m) const {
+    return end_[type][at(stage, m)];
+  }
   std::int64_t longest() const {
     std::int64_t longest = 0;
     for (std::int32_t j = 0; j < stages_; ++j) {
@@ -56,7 +63,8 @@ class Heuristic {
   Rank& rank(std::int32_t j) { return ranks_[static_cast<std::size_t>(j)]; }
   std::int32_t count(std::int32_t j, std::size_t type) { return rank(j).count[type]; }
   std::size_t at(std::int32_t stage, std::int32_t m) const {
-    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(micro_batches_) + static_cast<std::size_t>(m);
+    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(micro_batches_) +
+           static_cast<std::size_t>(m);
   }
   std::int64_t longest_bubble() const { return std::ranges::max(ranks_, {}, &Rank::bubble).bubble; }
 
@@ -66,7 +74,8 @@ class Heuristic {
     const std::int64_t without_bubble = r.time + kZbCost;
     std::int64_t end = without_bubble;
     if (j > 0 && type == kF) end = std::max(end, this->end(kF, j - 1, m) + kZbMessageCost + kZbCost);
-    if (j + 1 < stages_ && type == kB) end = std::max(end, this->end(kB, j + 1, m) + kZbMessageCost + kZbCost);
+    if (j + 1 < stages_ && type == kB)
+      end = std::max(end, this->end(kB, j + 1, m) + kZbMessageCost + kZbCost);
     if (r.count[kF] > 0) r.bubble += end - without_bubble;
     r.time = end;
     end_[type][at(j, m)] = end;
@@ -74,7 +83,8 @@ class Heuristic {
     ++r.count[type];
   }
 
-  /// Forwards of micro-batch 0 everywhere, then as many more as fit before the first gradient comes back, then that.
+  /// Forwards of micro-batch 0 everywhere, then as many more as fit before the first gradient comes back,
+  /// then that.
   void first_micro_batch() {
     for (std::int32_t j = 0; j < stages_; ++j) put(j, kF);
     std::vector<std::int32_t> required(ranks_.size());
@@ -85,7 +95,8 @@ class Heuristic {
       std::int64_t time = rank(j).time;
       while (count(j, kF) + of(j) < micro_batches_ && memory + kMemory[kF] <= max_memory_) {
         const std::int64_t needed = choices_.bubble_before_first_b ? time + kZbCost : time;
-        const bool stop = choices_.bubble_before_first_b ? needed > gradient + kZbMessageCost : needed >= gradient + kZbMessageCost;
+        const bool stop = choices_.bubble_before_first_b ? needed > gradient + kZbMessageCost
+                                                         : needed >= gradient + kZbMessageCost;
         if (stop) break;
         memory += kMemory[kF];
         time += kZbCost;

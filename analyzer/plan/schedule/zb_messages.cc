@@ -1,5 +1,6 @@
-// The passes of zero-bubble's scheduler that put messages into an order of computation (passes.py, communication.py): times, sends
-// behind what makes them, the chain of post-validation, receives as early as the sender's time allows, rollback marks.
+// The passes of zero-bubble's scheduler that put messages into an order of computation (passes.py,
+// communication.py): times, sends behind what makes them, the chain of post-validation, receives as early as
+// the sender's time allows, rollback marks.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -54,9 +55,11 @@ class Passes {
     return most + 1;
   }
 
-  /// Computed nodes by key, for those before: F of the layer before, B and BW of the layer behind, the turn at the end.
+  /// Computed nodes by key, for those before: F of the layer before, B and BW of the layer behind, the turn
+  /// at the end.
   std::size_t at(ZbType type, std::int32_t layer, std::int32_t m) const {
-    return (static_cast<std::size_t>(type) * static_cast<std::size_t>(layers_) + static_cast<std::size_t>(layer)) *
+    return (static_cast<std::size_t>(type) * static_cast<std::size_t>(layers_) +
+            static_cast<std::size_t>(layer)) *
                static_cast<std::size_t>(query_.micro_batches) +
            static_cast<std::size_t>(m);
   }
@@ -109,7 +112,8 @@ class Passes {
         if (!needs || computed_[*needs].stage == node.stage) continue;
         const ZbNode& source = computed_[*needs];
         const std::int32_t last = query_.stages - 1;
-        const bool from_previous = source.stage + 1 == node.stage || (node.stage == 0 && source.stage == last);
+        const bool from_previous =
+            source.stage + 1 == node.stage || (node.stage == 0 && source.stage == last);
         const bool forward = node.type == ZbType::kF;
         ZbNode send = source;
         send.type = forward ? ZbType::kSendForward : ZbType::kSendBackward;
@@ -134,7 +138,8 @@ class Passes {
     row.insert(place, send);
   }
 
-  /// From the last rank to the first, each as soon as the one behind has validated, and before it computes anything but F of chunk 0.
+  /// From the last rank to the first, each as soon as the one behind has validated, and before it computes
+  /// anything but F of chunk 0.
   const char* insert_post_validation() {
     constexpr std::int64_t kLongAgo = std::numeric_limits<std::int64_t>::min();
     std::int64_t validated = kLongAgo;
@@ -142,18 +147,21 @@ class Passes {
     std::optional<ZbNode> awaited;  // the send of the rank behind
     for (std::int32_t s = query_.stages - 1; s >= 0; --s) {
       std::vector<ZbNode>& row = rows_[static_cast<std::size_t>(s)];
-      const auto deadline = std::ranges::find_if(
-          row, [](const ZbNode& node) { return is_compute(node.type) && (node.type != ZbType::kF || node.chunk != 0); });
+      const auto deadline = std::ranges::find_if(row, [](const ZbNode& node) {
+        return is_compute(node.type) && (node.type != ZbType::kF || node.chunk != 0);
+      });
       if (deadline == row.end()) return "no deadline of post-validation";
       const std::int64_t deadline_end = deadline->end;
-      const auto place = std::find_if(row.begin(), deadline, [&](const ZbNode& node) { return node.start > validated; });
+      const auto place =
+          std::find_if(row.begin(), deadline, [&](const ZbNode& node) { return node.start > validated; });
       const std::int64_t time = place != row.begin() ? std::prev(place)->end : place->start;
       if (last_deadline && time >= *last_deadline) return "post-validation comes after a deadline";
       last_deadline = deadline_end;
       const std::int64_t received = validated;
       validated = std::max(validated, time);
 
-      ZbNode own{.type = ZbType::kPostValidation, .stage = s, .layer = -s, .start = validated, .end = validated};
+      ZbNode own{
+          .type = ZbType::kPostValidation, .stage = s, .layer = -s, .start = validated, .end = validated};
       ZbNode send = own;
       send.type = ZbType::kSendPostValidation;
       send.peer = s - 1;
@@ -191,7 +199,9 @@ class Passes {
     for (const Pair& pair : pairs_) {
       const auto sender = static_cast<std::size_t>(pair.send.stage);
       const auto receiver = static_cast<std::size_t>(pair.receive.stage);
-      const auto from = [&](std::size_t rank) { return rows_[rank].begin() + static_cast<std::ptrdiff_t>(done[rank]); };
+      const auto from = [&](std::size_t rank) {
+        return rows_[rank].begin() + static_cast<std::ptrdiff_t>(done[rank]);
+      };
       const auto send = std::find_if(from(sender), rows_[sender].end(),
                                      [&](const ZbNode& node) { return key_of(node) == key_of(pair.send); });
       if (send == rows_[sender].end()) return "sends out of order";
@@ -200,8 +210,8 @@ class Passes {
         return pair.receive.start <= node.end || key_of(node) == pair.deadline || is_send(node.type);
       });
       if (place == rows_[receiver].end()) return "no place for a receive";
-      const auto consumer =
-          std::find_if(place, rows_[receiver].end(), [&](const ZbNode& node) { return key_of(node) == pair.deadline; });
+      const auto consumer = std::find_if(place, rows_[receiver].end(),
+                                         [&](const ZbNode& node) { return key_of(node) == pair.deadline; });
       if (consumer == rows_[receiver].end()) return "Cannot find recv consumer node after recv";
       done[receiver] = static_cast<std::size_t>(place - rows_[receiver].begin()) + 1;
       rows_[receiver].insert(place, pair.receive);
@@ -216,7 +226,8 @@ class Passes {
       for (const ZbNode& node : rows_[s - 1]) {
         if (node.type == ZbType::kPostValidation) break;
         if (node.type == ZbType::kSendForward) unvalidated.insert(node.micro_batch);
-        if (node.type == ZbType::kRecvBackward || node.type == ZbType::kSendBackward) return "backward before POST_VALIDATION";
+        if (node.type == ZbType::kRecvBackward || node.type == ZbType::kSendBackward)
+          return "backward before POST_VALIDATION";
         if ((node.type == ZbType::kRecvForward || node.type == ZbType::kSendForward) && node.chunk != 0) {
           return "found node with chunk > 0 before POST_VALIDATION";
         }

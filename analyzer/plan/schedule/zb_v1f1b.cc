@@ -1,5 +1,5 @@
-// zero-bubble's 1F1B on a V of two chunks (v1f1b.py): a pattern of six slots for each stage, repeated, cut to the micro-batches there
-// are, and moved to the left during the warm-up.
+// zero-bubble's 1F1B on a V of two chunks (v1f1b.py): a pattern of six slots for each stage, repeated, cut to
+// the micro-batches there are, and moved to the left during the warm-up.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -11,7 +11,8 @@ namespace lockstep::plan {
 namespace {
 
 constexpr std::size_t kSlots = 6;
-constexpr std::string_view kLetters = "FfBbWw";  // forward, backward and weight on the way down the V, and (small) up
+constexpr std::string_view kLetters =
+    "FfBbWw";  // forward, backward and weight on the way down the V, and (small) up
 constexpr std::array<std::size_t, 256> letter_indices() {
   std::array<std::size_t, 256> indices{};
   for (std::size_t i = 0; i < kLetters.size(); ++i) indices[static_cast<unsigned char>(kLetters[i])] = i;
@@ -91,7 +92,8 @@ bool keep_micro_batches(Rows& rows, std::size_t m) {
 /// Moves turns to earlier free slots, forwards only as far as the peak of memory allows.
 class WarmUp {
  public:
-  WarmUp(Rows& rows, std::size_t m) : rows_(rows), length_(rows[0].size()), memory_(rows.size()), last_(rows.size()), count_(rows.size()) {
+  WarmUp(Rows& rows, std::size_t m)
+      : rows_(rows), length_(rows[0].size()), memory_(rows.size()), last_(rows.size()), count_(rows.size()) {
     for (std::size_t s = 0; s < rows.size(); ++s) {
       last_[s].assign(m + 2, Places{});
       for (auto& places : last_[s]) places.fill(-1);
@@ -179,7 +181,8 @@ Result<ZbOrder> v1f1b_order(const ZeroBubbleQuery& query) {
     std::string& row = rows.emplace_back();
     for (std::size_t n = 0; n < 4 * p + m + 1; ++n) row += one;
   }
-  if (!keep_micro_batches(rows, m) || !WarmUp(rows, m).run()) return zb_assertion("no V schedule of these numbers");
+  if (!keep_micro_batches(rows, m) || !WarmUp(rows, m).run())
+    return zb_assertion("no V schedule of these numbers");
 
   ZbOrder order;
   for (std::int32_t s = 0; s < query.stages; ++s) {

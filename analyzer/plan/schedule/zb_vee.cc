@@ -1,4 +1,5 @@
-// zero-bubble's heuristic for a V of two chunks (zbv.py, try_v_schedule). A rank may hold as many forwards as twice the stages.
+// zero-bubble's heuristic for a V of two chunks (zbv.py, try_v_schedule). A rank may hold as many forwards as
+// twice the stages.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -46,7 +47,9 @@ class Vee {
     return result;
   }
   std::int64_t longest_bubble() const { return std::ranges::max(ranks_, {}, &Rank::bubble).bubble; }
-  const std::vector<Work>& work(std::int32_t stage) const { return ranks_[static_cast<std::size_t>(stage)].work; }
+  const std::vector<Work>& work(std::int32_t stage) const {
+    return ranks_[static_cast<std::size_t>(stage)].work;
+  }
 
  private:
   struct Rank {
@@ -57,7 +60,8 @@ class Vee {
   };
   Rank& rank(std::int32_t i) { return ranks_[static_cast<std::size_t>(i)]; }
   std::size_t id(std::int32_t category, std::int32_t chunk, std::int32_t stage, std::int32_t m) const {
-    return static_cast<std::size_t>(((category * 2 + chunk) * stages_ + stage)) * static_cast<std::size_t>(micro_batches_) +
+    return static_cast<std::size_t>(((category * 2 + chunk) * stages_ + stage)) *
+               static_cast<std::size_t>(micro_batches_) +
            static_cast<std::size_t>(m);
   }
   bool is_done(std::int32_t category, std::int32_t chunk, std::int32_t stage, std::int32_t m) {
@@ -71,7 +75,8 @@ class Vee {
 
   std::int64_t allowed_bubble(std::int32_t stage) const {
     std::int64_t longest = std::max<std::int64_t>(0, longest_bubble());
-    if (!approved_.empty()) longest = std::max(longest, std::ranges::max(approved_) - approved_[static_cast<std::size_t>(stage)]);
+    if (!approved_.empty())
+      longest = std::max(longest, std::ranges::max(approved_) - approved_[static_cast<std::size_t>(stage)]);
     return longest;
   }
 
@@ -114,8 +119,8 @@ class Vee {
     for (std::int32_t i = stages_ - 1; i >= 0; --i) {
       if (i + 1 < stages_) {
         const std::int64_t ready = end_[id(0, 1, i + 1, 0)] + kZbMessageCost;
-        while (ok_ && rank(i).memory + kMemory[0] * (2 + i * 2) <= max_memory_ && rank(i).time + kZbCost <= ready &&
-               rank(i).count[0] < micro_batches_) {
+        while (ok_ && rank(i).memory + kMemory[0] * (2 + i * 2) <= max_memory_ &&
+               rank(i).time + kZbCost <= ready && rank(i).count[0] < micro_batches_) {
           for (std::int32_t j = 0; j <= i; ++j) put(0, 0, j);
         }
       }
@@ -126,7 +131,8 @@ class Vee {
       const auto behind = [&] {
         const auto& mine = rank(i).count;
         const auto& before = rank(i - 1).count;
-        return mine[0] + mine[1] < before[0] + before[1] || (mine[1] <= before[1] && before[1] < micro_batches_);
+        return mine[0] + mine[1] < before[0] + before[1] ||
+               (mine[1] <= before[1] && before[1] < micro_batches_);
       };
       while (ok_ && behind()) {
         bool moved = false;
@@ -149,9 +155,8 @@ class Vee {
     std::vector<std::int32_t> outer, inner;  // stages whose next B is of chunk 0 and of chunk 1
     for (std::int32_t i = 0; ok_ && i < stages_; ++i) {
       const auto& count = rank(i).count;
-      const bool of_chunk_1 =
-          count[3] < count[2] &&
-          (i + 1 == stages_ || is_done(1, 1, i + 1, count[3]) || count[2] >= micro_batches_);
+      const bool of_chunk_1 = count[3] < count[2] && (i + 1 == stages_ || is_done(1, 1, i + 1, count[3]) ||
+                                                      count[2] >= micro_batches_);
       (of_chunk_1 ? inner : outer).push_back(i);
     }
     for (auto i = inner.rbegin(); i != inner.rend(); ++i) put_backward(*i, 1);
@@ -200,7 +205,8 @@ class Vee {
   /// W into the time until the feeder is done, and one more where the bubble would become too long.
   void fill(std::int32_t i, std::optional<std::size_t> feeder, bool one_more) {
     Rank& r = rank(i);
-    while (ok_ && !r.pending.empty() && feeder && end_[*feeder] + kZbMessageCost >= r.time + kZbCost) put_weight(i);
+    while (ok_ && !r.pending.empty() && feeder && end_[*feeder] + kZbMessageCost >= r.time + kZbCost)
+      put_weight(i);
     // Upstream looks at the last entry of its table where there is no feeder (index -1).
     const std::int64_t ready = end_[feeder.value_or(end_.size() - 1)] + kZbMessageCost;
     if (ok_ && !r.pending.empty() && ready - r.time > allowed_bubble(i) - r.bubble && one_more) put_weight(i);
@@ -246,7 +252,8 @@ Result<ZbOrder> zbv_order(const ZeroBubbleQuery& query) {
     auto& row = order.emplace_back();
     for (const Work& work : best->work(stage)) {
       const std::int32_t chunk = work.category == 0 ? work.chunk : 1 - work.chunk;
-      row.push_back(zb_compute(kTypes[static_cast<std::size_t>(work.category)], query.stages, stage, chunk, work.micro_batch, true));
+      row.push_back(zb_compute(kTypes[static_cast<std::size_t>(work.category)], query.stages, stage, chunk,
+                               work.micro_batch, true));
     }
   }
   return order;

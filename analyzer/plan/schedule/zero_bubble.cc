@@ -14,7 +14,9 @@ ZbOrder one_forward_one_backward(const ZeroBubbleQuery& query) {
   ZbOrder order;
   for (std::int32_t s = 0; s < query.stages; ++s) {
     auto& row = order.emplace_back();
-    const auto add = [&](ZbType type, std::int32_t m) { row.push_back(zb_compute(type, query.stages, s, 0, m, false)); };
+    const auto add = [&](ZbType type, std::int32_t m) {
+      row.push_back(zb_compute(type, query.stages, s, 0, m, false));
+    };
     const std::int32_t warmup = std::min(query.stages - s - 1, query.micro_batches);
     for (std::int32_t m = 0; m < warmup; ++m) add(ZbType::kF, m);
     for (std::int32_t m = 0; m < query.micro_batches; ++m) {
@@ -30,10 +32,10 @@ Result<ZbOrder> interleaved(const ZeroBubbleQuery& query) {
   const std::int32_t p = query.stages;
   if (query.micro_batches == 1 && query.chunks != 2) return zb_assertion("one micro-batch is for two chunks");
   if (query.micro_batches != 1 && query.micro_batches % p != 0) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("RuntimeError: number of microbatches ({}) is not divisible by pipeline-model-parallel-size ({}) when "
-                             "using interleaved schedule",
-                             query.micro_batches, p)};
+    return Error{ErrorCode::kUnsupported, fmt::format("RuntimeError: number of microbatches ({}) is not "
+                                                      "divisible by pipeline-model-parallel-size ({}) when "
+                                                      "using interleaved schedule",
+                                                      query.micro_batches, p)};
   }
   const std::int32_t total = query.micro_batches * query.chunks;
   // One micro-batch alone goes through its chunks and back.
@@ -58,9 +60,17 @@ Result<ZbOrder> interleaved(const ZeroBubbleQuery& query) {
 }
 
 std::string_view type_name(ZbType type) {
-  constexpr std::array<std::string_view, 11> kNames = {
-      "F",           "B",           "W",             "BW",            "SEND_FORWARD",        "RECV_FORWARD", "SEND_BACKWARD",
-      "RECV_BACKWARD", "POST_VALIDATION", "SEND_POST_VALIDATION", "RECV_POST_VALIDATION"};
+  constexpr std::array<std::string_view, 11> kNames = {"F",
+                                                       "B",
+                                                       "W",
+                                                       "BW",
+                                                       "SEND_FORWARD",
+                                                       "RECV_FORWARD",
+                                                       "SEND_BACKWARD",
+                                                       "RECV_BACKWARD",
+                                                       "POST_VALIDATION",
+                                                       "SEND_POST_VALIDATION",
+                                                       "RECV_POST_VALIDATION"};
   return kNames[static_cast<std::size_t>(type)];
 }
 
@@ -114,9 +124,14 @@ std::int32_t chunks_of(ZeroBubbleSchedule schedule) {
   return 0;
 }
 
-ZbNode zb_compute(ZbType type, std::int32_t stages, std::int32_t stage, std::int32_t chunk, std::int32_t micro_batch, bool vee) {
+ZbNode zb_compute(ZbType type, std::int32_t stages, std::int32_t stage, std::int32_t chunk,
+                  std::int32_t micro_batch, bool vee) {
   const Placement placement = vee ? Placement::kVee : Placement::kLoop;
-  return {.type = type, .stage = stage, .chunk = chunk, .micro_batch = micro_batch, .layer = stage_of(placement, stages, stage, chunk)};
+  return {.type = type,
+          .stage = stage,
+          .chunk = chunk,
+          .micro_batch = micro_batch,
+          .layer = stage_of(placement, stages, stage, chunk)};
 }
 
 Result<ZbOrder> zero_bubble_order(const ZeroBubbleQuery& query) {
@@ -177,8 +192,8 @@ Timeline zero_bubble_timeline(const ZbOrder& with_messages) {
         out.mark(Mark::kPostValidation);
         continue;
       }
-      constexpr std::array<StepKind, 4> kKinds = {StepKind::kForward, StepKind::kBackwardInput, StepKind::kBackwardWeight,
-                                                  StepKind::kBackward};
+      constexpr std::array<StepKind, 4> kKinds = {StepKind::kForward, StepKind::kBackwardInput,
+                                                  StepKind::kBackwardWeight, StepKind::kBackward};
       out.compute(kKinds[static_cast<std::size_t>(node.type)], node.layer, node.micro_batch);
     }
     flush();

@@ -18,7 +18,9 @@ Json golden(const std::string& name) {
 
 /// The element without what only says how it was checked.
 Json without_checks(Json element) {
-  for (const char* key : {"pairing", "payload_check", "validate_communication", "sim_steps", "sim_error", "sim_note"}) element.erase(key);
+  for (const char* key :
+       {"pairing", "payload_check", "validate_communication", "sim_steps", "sim_error", "sim_note"})
+    element.erase(key);
   return element;
 }
 
@@ -42,7 +44,8 @@ ScheduleQuery query_of(ScheduleFramework framework, const Json& element) {
   option("overlap_p2p_comm", query.overlap_p2p_comm);
   option("overlap_p2p_comm_warmup_flush", query.overlap_p2p_comm_warmup_flush);
   option("variable_seq_lengths", query.variable_seq_lengths);
-  if (config.contains("group")) query.group = config["group"].is_string() ? config["group"].get<std::string>() : config["group"].dump();
+  if (config.contains("group"))
+    query.group = config["group"].is_string() ? config["group"].get<std::string>() : config["group"].dump();
   return query;
 }
 
@@ -78,7 +81,9 @@ void expect_file(const std::string& file, ScheduleFramework framework) {
 
 TEST(ScheduleGoldens, Megatron) { expect_file("megatron_schedules.json", ScheduleFramework::kMegatron); }
 TEST(ScheduleGoldens, Torch) { expect_file("pytorch_pipelining.json", ScheduleFramework::kTorch); }
-TEST(ScheduleGoldens, TorchRuntime) { expect_file("pytorch_runtime_1f1b_gpipe.json", ScheduleFramework::kTorchRuntime); }
+TEST(ScheduleGoldens, TorchRuntime) {
+  expect_file("pytorch_runtime_1f1b_gpipe.json", ScheduleFramework::kTorchRuntime);
+}
 TEST(ScheduleGoldens, ZeroBubble) { expect_file("zero_bubble.json", ScheduleFramework::kZeroBubble); }
 TEST(ScheduleGoldens, DualPipe) { expect_file("dualpipe.json", ScheduleFramework::kDualPipe); }
 
@@ -86,7 +91,8 @@ TEST(ScheduleGoldens, DeepSpeed) {
   if (shared_directory().empty()) GTEST_SKIP() << "no shared inputs; set LOCKSTEP_SHARED";
   for (const bool old : {true, false}) {
     const Json json = golden(old ? "deepspeed/schedules.json" : "deepspeed/schedules_master_2025_02.json");
-    for (const auto& [list, name] : {std::pair("TrainSchedule", "train"), std::pair("InferenceSchedule", "inference")}) {
+    for (const auto& [list, name] :
+         {std::pair("TrainSchedule", "train"), std::pair("InferenceSchedule", "inference")}) {
       ASSERT_FALSE(json[list].empty());
       for (const Json& element : json[list]) {
         ScheduleQuery query = query_of(ScheduleFramework::kDeepSpeed, element);

@@ -1,0 +1,107 @@
+// `lockstep plan import`: what others wrote about a run, as something that the other commands read.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "cli/arguments.h"
+#include "cli/import_deepspeed.h"
+#include "cli/output.h"
+#include "cli/plan_parts.h"
+#include "model/job_builder.h"
+#include "plan/schedule/lower_to_job.h"
+#include "plan/schedule/torch_import.h"
+#include "read/job_json_writer.h"
+
+namespace lockstep {
+namespace {
+
+std::string problem_text(const std::string& path, const plan::TorchProblem& problem) {
+  const std::string cell = problem.cell ? fmt::format(" cell {}:", *problem.cell + 1) : "";
+  return fmt::format("{}:{}:{} {}{}", path, problem.rank + 1, cell, problem.message,
+                     problem.checked_upstream ? "" : " (torch does not check this)");
+}
+
+/// One step of the schedule, its first one if `first_step`.
+Job job_of(plan::TorchImport& import, bool first_step) {
+  if (first_step) plan::prepend_torch_handshake(*import.timeline, import.stage_ranks);
+  JobBuilder builder;
+  builder.set_library(Library::kTorch);
+  std::vector<std::int32_t> ranks(import.timeline->ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const CommIndex pipeline = builder.communicator("pp", "pp", ranks);
+  plan::ScheduleLowering lowering(builder, *import.timeline,
+                                  {.source = plan::ScheduleSource::kTorch, .computation = true});
+  for (const std::int32_t rank : ranks) {
+    std::vector<Operation> operations;
+    lowering.append(rank, {.ranks = ranks, .pipeline = pipeline}, operations);
+    Program& program = builder.program(rank);
+    program.operations = std::move(operations);
+    program.end = {.kind = EndKind::kExited, .status = 0};
+  }
+  return std::move(builder).build();
+}
+
+int import_torch(const std::string& path, bool old_letters, bool first_step) {
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file) return input_error(file.error());
+  auto import = plan::import_torch_csv(file->contents(), path,
+                                       old_letters ? plan::TorchLetters::kOld : plan::TorchLetters::kNew);
+  if (!import) return input_error(import.error());
+  for (const plan::TorchProblem& problem : import->problems) print_warning(problem_text(path, problem));
+  if (import->timeline) {
+    bool written = true;
+    write_job_json(job_of(*import, first_step),
+                   [&](std::string_view piece) { written = written && write_stdout(piece); });
+    if (!written) return kExitInternal;
+  }
+  return import->problems.empty() ? kExitConsistent : kExitFindings;
+}
+
+int run_plan_import(std::span<const std::string_view> args) {
+  std::string torch_csv;
+  bool old_letters = false;
+  bool first_step = false;
+  DeepSpeedImport deepspeed;
+  CLI::App app;
+  app.add_option(
+      "--torch-csv", torch_csv,
+      "a schedule of torch.distributed.pipelining, a row for each rank, with or without SEND and RECV");
+  app.add_flag("--old-letters", old_letters, "the file says B for the input's gradient and BW for all of it");
+  app.add_flag("--first-step", first_step,
+               "with the messages that only the first step exchanges: neighbours and shapes");
+  app.add_option("--deepspeed", deepspeed.config_path, "ds_config.json of a run: becomes a plan, together with --layers");
+  app.add_option("--layers", deepspeed.layers_path, "its layers as in a plan: an array, or an object with the member layers");
+  app.add_option("--pipe", deepspeed.pipe, "its pipeline stages")->capture_default_str();
+  app.add_option("--data", deepspeed.data, "its data-parallel ranks")->capture_default_str();
+  app.add_option("--tensor", deepspeed.tensor, "its tensor slices")->capture_default_str();
+  app.add_option("--partition", deepspeed.partition, "partition_method of its PipelineModule; default parameters");
+  app.add_option("--groups", deepspeed.groups, "how its script makes parameter groups: single, megatron, one_dimensional, three_way")
+      ->capture_default_str();
+  app.add_option("--version", deepspeed.version, "release of DeepSpeed");
+  if (const auto done = parse_arguments(app, kPlanImportSubcommand, args)) return *done;
+  if (torch_csv.empty() == deepspeed.config_path.empty())
+    return usage_error(kPlanImportSubcommand, "either --torch-csv or --deepspeed is required");
+  if (!deepspeed.config_path.empty()) {
+    if (deepspeed.layers_path.empty()) return usage_error(kPlanImportSubcommand, "--deepspeed needs --layers: the configuration has none");
+    const auto text = import_deepspeed(deepspeed);
+    if (!text) return input_error(text.error());
+    return write_stdout(*text) ? kExitConsistent : kExitInternal;
+  }
+  return import_torch(torch_csv, old_letters, first_step);
+}
+
+}  // namespace
+
+const Subcommand kPlanImportSubcommand = {
+    .name = "plan import",
+    .summary = "A torch pipelining CSV as a Job to check, or a DeepSpeed configuration as a plan to gate.",
+    .usage = "plan import (--torch-csv FILE [--old-letters] [--first-step] | --deepspeed CONFIG --layers FILE [--pipe P] [--data D] "
+             "[--tensor T] [--partition METHOD] [--groups RULE] [--version V])",
+    .run = run_plan_import,
+};
+
+}  // namespace lockstep
