@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 2> kAlgorithms = {"binary_search", "dynam
 constexpr std::array<std::string_view, 6> kDatatypes = {"f16", "bf16", "f32", "f64", "i64", "u8"};
 constexpr std::size_t kMaxParameters = 2'000'000;  // of all layers
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
-constexpr std::uint64_t kMaxShapeElements = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMaxShapeElements = std::uint64_t{1} << 40;  // sums of all parameters stay below 2^63
 
 class PlanReader {
  public:
@@ -94,11 +94,11 @@ class PlanReader {
       fields.fail(fields.path_of("datatype"), "no such datatype");
     std::uint64_t elements = 1;
     for (const std::int64_t size : shape.sizes) {
-      elements *= static_cast<std::uint64_t>(size);
-      if (elements > kMaxShapeElements) {
+      if (size > 0 && elements > kMaxShapeElements / static_cast<std::uint64_t>(size)) {
         fields.fail(fields.path_of("shape"), "too many elements");
         break;
       }
+      elements *= static_cast<std::uint64_t>(size);
     }
     return shape;
   }

@@ -94,9 +94,14 @@ TEST(Expand, RanksThatUseOtherLayersAreNamed) {
   EXPECT_EQ(diagnose(expanded(torch_plan("ddp", "")).job).verdict, Verdict::kConsistent);
 }
 
-TEST(Expand, AFlagThatIsNotUniformIsAMismatch) {
+TEST(Expand, AFlagThatIsNotUniformIsNamed) {
   const std::string flag = R"(, "overrides": [{"where": {"rank": 0}, "set": {"find_unused": true}}])";
-  EXPECT_EQ(diagnose(expanded(torch_plan("ddp", flag), Iteration::kSecond).job).verdict, Verdict::kMismatch);
+  for (const Iteration iteration : {Iteration::kFirst, Iteration::kSecond, Iteration::kSteady}) {
+    const Expansion expansion = expanded(torch_plan("ddp", flag), iteration);
+    EXPECT_NE(diagnose(expansion.job).verdict, Verdict::kConsistent);
+    const auto texts = varying(expansion, "dp");
+    EXPECT_TRUE(std::ranges::find(texts, "find_unused_parameters varies by data rank: data rank 0 has 1, data rank 1 has 0") != texts.end());
+  }
 }
 
 std::string megatron_plan(std::string_view extra_optimizer, std::string_view extra, std::string_view first = "dense") {
