@@ -37,7 +37,8 @@ class Configuration {
     if (value == nullptr) return std::nullopt;
     if (value->is_number_integer()) return value->get<std::int64_t>();
     constexpr double kLargest = 1e15;
-    if (value->is_number_float() && std::floor(value->get<double>()) == value->get<double>() && std::fabs(value->get<double>()) < kLargest)
+    if (value->is_number_float() && std::floor(value->get<double>()) == value->get<double>() &&
+        std::fabs(value->get<double>()) < kLargest)
       return static_cast<std::int64_t>(value->get<double>());
     fail(section, key, "must be a whole number");
     return std::nullopt;
@@ -75,7 +76,8 @@ class Configuration {
   }
   void fail(std::string_view section, std::string_view key, std::string_view message) {
     if (!error_)
-      error_ = Error{ErrorCode::kMalformed, fmt::format("{}: $.{}{}{}: {}", path_, section, section.empty() ? "" : ".", key, message)};
+      error_ = Error{ErrorCode::kMalformed, fmt::format("{}: $.{}{}{}: {}", path_, section,
+                                                        section.empty() ? "" : ".", key, message)};
   }
 
   const Json& json_;
@@ -90,7 +92,8 @@ Result<std::int64_t> micro_batches(Configuration& config, const DeepSpeedImport&
   const auto micro = config.integer("", "train_micro_batch_size_per_gpu");
   if (!batch || !micro) return 1;
   if (*micro < 1 || *batch % (*micro * options.data) != 0)
-    return Error{ErrorCode::kMalformed, fmt::format("{}: $.train_batch_size: {} is no multiple of train_micro_batch_size_per_gpu ({}) times --data ({})",
+    return Error{ErrorCode::kMalformed, fmt::format("{}: $.train_batch_size: {} is no multiple of "
+                                                    "train_micro_batch_size_per_gpu ({}) times --data ({})",
                                                     options.config_path, *batch, *micro, options.data)};
   return *batch / (*micro * options.data);
 }
@@ -98,7 +101,8 @@ Result<std::int64_t> micro_batches(Configuration& config, const DeepSpeedImport&
 Result<Json> plan_from(const DeepSpeedImport& options) {
   const auto config_json = load_json(options.config_path);
   if (!config_json) return config_json.error();
-  if (!config_json->is_object()) return Error{ErrorCode::kMalformed, fmt::format("{}: $: must be an object", options.config_path)};
+  if (!config_json->is_object())
+    return Error{ErrorCode::kMalformed, fmt::format("{}: $: must be an object", options.config_path)};
   const auto layers = load_json(options.layers_path);
   if (!layers) return layers.error();
   Configuration config(*config_json, options.config_path);
@@ -109,7 +113,9 @@ Result<Json> plan_from(const DeepSpeedImport& options) {
   plan["topology"] = {{"pipe", options.pipe}, {"data", options.data}, {"tensor", options.tensor}};
   const bool bf16 = config.boolean("bf16", "enabled");
   const bool fp16 = config.boolean("fp16", "enabled");
-  if (bf16 && fp16) return Error{ErrorCode::kMalformed, fmt::format("{}: $.bf16.enabled: contradicts fp16.enabled", options.config_path)};
+  if (bf16 && fp16)
+    return Error{ErrorCode::kMalformed,
+                 fmt::format("{}: $.bf16.enabled: contradicts fp16.enabled", options.config_path)};
   plan["datatype"] = bf16 ? "bf16" : fp16 ? "f16" : "f32";
   plan["layers"] = layers->is_object() && layers->contains("layers") ? layers->at("layers") : *layers;
   if (options.pipe > 1) {
@@ -117,7 +123,8 @@ Result<Json> plan_from(const DeepSpeedImport& options) {
     partition["method"] = options.partition.empty() ? "parameters" : options.partition;
     plan["partition"] = std::move(partition);
   }
-  plan["optimizer"] = {{"groups", options.groups}, {"clip_grad", config.number("", "gradient_clipping").value_or(0)}};
+  plan["optimizer"] = {{"groups", options.groups},
+                       {"clip_grad", config.number("", "gradient_clipping").value_or(0)}};
   Json zero = Json::object();
   for (const std::string_view key : {"stage", "reduce_bucket_size", "allgather_bucket_size"})
     if (const auto value = config.integer("zero_optimization", key)) zero[std::string(key)] = *value;

@@ -8,12 +8,13 @@
 
 namespace lockstep {
 
-/// What ds_config.json does not say: layers, sizes, and what the script passes to PipelineModule and to the optimizer.
+/// What ds_config.json does not say: layers, sizes, and what the script passes to PipelineModule and to the
+/// optimizer.
 struct DeepSpeedImport {
   std::string config_path{};
   std::string layers_path{};  ///< layers as in a plan: an array, or an object with the member "layers"
   std::string version{};
-  std::string partition{};    ///< partition_method; empty: parameters
+  std::string partition{};  ///< partition_method; empty: parameters
   std::string groups = "megatron";
   std::int64_t pipe = 1, data = 1, tensor = 1;
 };

@@ -1,5 +1,5 @@
-// How fast plans are read, expanded and replayed, and how long the command takes on the founding plan. Ranks are not taken to be alike: each
-// has its own program.
+// How fast plans are read, expanded and replayed, and how long the command takes on the founding plan. Ranks
+// are not taken to be alike: each has its own program.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -14,11 +14,13 @@
 namespace lockstep::plan {
 namespace {
 
-std::string pipeline_plan(std::int64_t pipe, std::int64_t data, std::int64_t tensor, std::int64_t micro_batches) {
-  return fmt::format(R"({{"framework": {{"name": "megatron", "version": "0.16.1"}}, "topology": {{"pipe": {0}, "data": {1}, "tensor": {2}}},
+std::string pipeline_plan(std::int64_t pipe, std::int64_t data, std::int64_t tensor,
+                          std::int64_t micro_batches) {
+  return fmt::format(
+      R"({{"framework": {{"name": "megatron", "version": "0.16.1"}}, "topology": {{"pipe": {0}, "data": {1}, "tensor": {2}}},
     "datatype": "bf16", "layers": [{{"class": "Block", "repeat": {0}, "parameters": [{{"name": "w", "shape": [1024, 1024]}}, {{"name": "bias", "shape": [1024]}}]}}],
     "optimizer": {{"stepper": "megatron_distributed"}}, "schedule": {{"micro_batches": {3}}}}})",
-                     pipe, data, tensor, micro_batches);
+      pipe, data, tensor, micro_batches);
 }
 
 void expand_and_replay(benchmark::State& state) {
@@ -30,7 +32,8 @@ void expand_and_replay(benchmark::State& state) {
     benchmark::DoNotOptimize(replay(expansion->job, matched, {}).finished());
     operations += expansion->job.operation_count();
   }
-  state.counters["operations/s"] = benchmark::Counter(static_cast<double>(operations), benchmark::Counter::kIsRate);
+  state.counters["operations/s"] =
+      benchmark::Counter(static_cast<double>(operations), benchmark::Counter::kIsRate);
 }
 BENCHMARK(expand_and_replay)->Arg(1)->Arg(8)->Arg(32)->Unit(benchmark::kMillisecond);
 
@@ -43,12 +46,14 @@ void replay_alone(benchmark::State& state) {
     benchmark::DoNotOptimize(replay(expansion->job, matched, {}).finished());
     operations += expansion->job.operation_count();
   }
-  state.counters["operations/s"] = benchmark::Counter(static_cast<double>(operations), benchmark::Counter::kIsRate);
+  state.counters["operations/s"] =
+      benchmark::Counter(static_cast<double>(operations), benchmark::Counter::kIsRate);
 }
 BENCHMARK(replay_alone)->Arg(8)->Arg(32)->Unit(benchmark::kMillisecond);
 
 void gate_the_founding_plan(benchmark::State& state) {
-  const std::string command = fmt::format("{} gate {}/founding_type_embed.json >/dev/null", LOCKSTEP_COMMAND, LOCKSTEP_EXAMPLE_PLANS);
+  const std::string command =
+      fmt::format("{} gate {}/founding_type_embed.json >/dev/null", LOCKSTEP_COMMAND, LOCKSTEP_EXAMPLE_PLANS);
   for (auto _ : state) benchmark::DoNotOptimize(std::system(command.c_str()));
 }
 BENCHMARK(gate_the_founding_plan)->Unit(benchmark::kMillisecond)->UseRealTime();

@@ -16,8 +16,10 @@ TEST(DdpBuckets, TheFirstIterationHasOneBucketAndTheSecondIsRebuilt) {
   const std::vector<DdpTensor> tensors{{1 << 20, 0}, {2048, 0}, {1 << 20, 0}, {2048, 0}};
   const std::vector<std::size_t> ready{3, 2, 1, 0};
   const DdpOptions options{.cap_bytes = 2 << 20};
-  EXPECT_EQ(tensors_of(ddp_buckets(tensors, ready, options, 0)), (std::vector<std::vector<std::size_t>>{{0, 1, 2, 3}}));
-  EXPECT_EQ(tensors_of(ddp_buckets(tensors, ready, options, 1)), (std::vector<std::vector<std::size_t>>{{3, 2}, {1, 0}}));
+  EXPECT_EQ(tensors_of(ddp_buckets(tensors, ready, options, 0)),
+            (std::vector<std::vector<std::size_t>>{{0, 1, 2, 3}}));
+  EXPECT_EQ(tensors_of(ddp_buckets(tensors, ready, options, 1)),
+            (std::vector<std::vector<std::size_t>>{{3, 2}, {1, 0}}));
   EXPECT_EQ(ddp_rebuild_iteration({.find_unused = true}), std::nullopt);
   EXPECT_EQ(ddp_rebuild_iteration({.static_graph = true}), 2);
 }
@@ -25,7 +27,8 @@ TEST(DdpBuckets, TheFirstIterationHasOneBucketAndTheSecondIsRebuilt) {
 TEST(DdpBuckets, DatatypesDoNotShareABucket) {
   const std::vector<DdpTensor> tensors{{10, 0}, {10, 1}, {10, 0}};
   const std::vector<std::uint64_t> limits{100};
-  EXPECT_EQ(tensors_of(assign_ddp_buckets(tensors, limits, false)), (std::vector<std::vector<std::size_t>>{{0, 2}, {1}}));
+  EXPECT_EQ(tensors_of(assign_ddp_buckets(tensors, limits, false)),
+            (std::vector<std::vector<std::size_t>>{{0, 2}, {1}}));
 }
 
 TEST(MegatronBuckets, ASharedEmbeddingHasItsOwnBucketWithTheDistributedOptimizer) {

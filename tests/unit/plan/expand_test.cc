@@ -37,10 +37,12 @@ TEST(Expand, AnEmbeddingAloneOnAStageHangsTheNorm) {
   const Expansion expansion = expanded(testing::gpt_plan("type:embed"));
   const Report report = diagnose(expansion.job);
   EXPECT_EQ(report.verdict, Verdict::kDeadlock);
-  EXPECT_EQ(varying(expansion, "model"),
-            (std::vector<std::string>{"number of optimizer groups varies by stage: stage 0 has 2, stage 1 has 1",
-                                      "stage 1 holds only the tied Embed, which has no bias and no LayerNorm, so its no-decay group is "
-                                      "empty and dropped"}));
+  EXPECT_EQ(
+      varying(expansion, "model"),
+      (std::vector<std::string>{
+          "number of optimizer groups varies by stage: stage 0 has 2, stage 1 has 1",
+          "stage 1 holds only the tied Embed, which has no bias and no LayerNorm, so its no-decay group is "
+          "empty and dropped"}));
 }
 
 TEST(Expand, TheReasonFollowsTheNames) {
@@ -62,7 +64,8 @@ TEST(Expand, CuresAreClean) {
 }
 
 TEST(Expand, ASkippedStepMakesNoNorm) {
-  EXPECT_EQ(diagnose(expanded(testing::gpt_plan("type:embed"), Iteration::kSkipped).job).verdict, Verdict::kConsistent);
+  EXPECT_EQ(diagnose(expanded(testing::gpt_plan("type:embed"), Iteration::kSkipped).job).verdict,
+            Verdict::kConsistent);
 }
 
 TEST(Expand, AFrozenCopyOfATiedWeightIsNamed) {
@@ -100,24 +103,31 @@ TEST(Expand, AFlagThatIsNotUniformIsNamed) {
     const Expansion expansion = expanded(torch_plan("ddp", flag), iteration);
     EXPECT_NE(diagnose(expansion.job).verdict, Verdict::kConsistent);
     const auto texts = varying(expansion, "dp");
-    EXPECT_TRUE(std::ranges::find(texts, "find_unused_parameters varies by data rank: data rank 0 has 1, data rank 1 has 0") != texts.end());
+    EXPECT_TRUE(
+        std::ranges::find(
+            texts, "find_unused_parameters varies by data rank: data rank 0 has 1, data rank 1 has 0") !=
+        texts.end());
   }
 }
 
-std::string megatron_plan(std::string_view extra_optimizer, std::string_view extra, std::string_view first = "dense") {
+std::string megatron_plan(std::string_view extra_optimizer, std::string_view extra,
+                          std::string_view first = "dense") {
   const std::string dense = R"({"name": "w", "shape": [16, 16]})";
   const std::string expert = R"({"name": "e", "shape": [16, 16], "expert": true})";
   const std::string block = fmt::format(R"("parameters": [{}, {}])", dense, expert);
-  const std::string swapped = fmt::format(R"("parameters": [{}, {}])", first == "dense" ? dense : expert, first == "dense" ? expert : dense);
-  return fmt::format(R"({{"framework": {{"name": "megatron", "version": "0.16.1"}}, "topology": {{"pipe": 2}}, "datatype": "bf16",
+  const std::string swapped = fmt::format(R"("parameters": [{}, {}])", first == "dense" ? dense : expert,
+                                          first == "dense" ? expert : dense);
+  return fmt::format(
+      R"({{"framework": {{"name": "megatron", "version": "0.16.1"}}, "topology": {{"pipe": 2}}, "datatype": "bf16",
     "layers": [{{"class": "Block", {}}}, {{"class": "Block", {}}}], "optimizer": {{"clip_grad": 1.0{}}}, "schedule": {{"micro_batches": 2}}{}}})",
-                     block, swapped, extra_optimizer, extra);
+      block, swapped, extra_optimizer, extra);
 }
 
 TEST(Expand, OptimizersThatAStageMeetsInAnotherOrderAreAnOrder) {
   const Expansion expansion = expanded(megatron_plan(", \"chained\": true", "", "expert"));
   const Report report = diagnose(expansion.job);
-  EXPECT_TRUE(report.verdict == Verdict::kOrder || report.verdict == Verdict::kDeadlock) << verdict_name(report.verdict);
+  EXPECT_TRUE(report.verdict == Verdict::kOrder || report.verdict == Verdict::kDeadlock)
+      << verdict_name(report.verdict);
   EXPECT_EQ(diagnose(expanded(megatron_plan(", \"chained\": true", "")).job).verdict, Verdict::kConsistent);
   // Without the chain the order is fixed.
   EXPECT_EQ(diagnose(expanded(megatron_plan("", "", "expert")).job).verdict, Verdict::kConsistent);
@@ -134,7 +144,9 @@ std::string random_plan(lockstep::testing::Random& random) {
   const auto pick = [&random](std::initializer_list<const char*> options) {
     return std::string(options.begin()[random.below(static_cast<std::uint32_t>(options.size()))]);
   };
-  const auto number = [&random](std::uint32_t low, std::uint32_t high) { return low + random.below(high - low + 1); };
+  const auto number = [&random](std::uint32_t low, std::uint32_t high) {
+    return low + random.below(high - low + 1);
+  };
   const std::string framework = pick({"deepspeed", "megatron", "torch"});
   const std::uint32_t pipe = number(1, 4);
   const std::uint32_t data = number(1, 4);
@@ -142,20 +154,25 @@ std::string random_plan(lockstep::testing::Random& random) {
   const std::uint32_t layers = pipe * number(1, 3);
   std::string optimizer;
   if (framework == "deepspeed")
-    optimizer = fmt::format(R"("groups": "{}", "drop_empty": {})", pick({"single", "megatron", "three_way"}), pick({"false", "true"}));
+    optimizer = fmt::format(R"("groups": "{}", "drop_empty": {})", pick({"single", "megatron", "three_way"}),
+                            pick({"false", "true"}));
   else if (framework == "megatron")
-    optimizer = fmt::format(R"("stepper": "{}", "bucket_size": {}, "loss_scale": {})", pick({"megatron", "megatron_distributed"}),
-                            number(1, 2000), pick({"true", "false"}));
+    optimizer =
+        fmt::format(R"("stepper": "{}", "bucket_size": {}, "loss_scale": {})",
+                    pick({"megatron", "megatron_distributed"}), number(1, 2000), pick({"true", "false"}));
   else
-    optimizer = fmt::format(R"("stepper": "{}", "find_unused": {})", pick({"ddp", "fsdp2"}), pick({"true", "false"}));
+    optimizer =
+        fmt::format(R"("stepper": "{}", "find_unused": {})", pick({"ddp", "fsdp2"}), pick({"true", "false"}));
   // Groups that come out alike on every stage: each layer has both kinds of parameters.
-  return fmt::format(R"({{"framework": {{"name": "{}", "version": "{}"}}, "topology": {{"pipe": {}, "data": {}, "tensor": {}}}, "datatype": "{}",
+  return fmt::format(
+      R"({{"framework": {{"name": "{}", "version": "{}"}}, "topology": {{"pipe": {}, "data": {}, "tensor": {}}}, "datatype": "{}",
     "layers": [{{"class": "Block", "repeat": {}, "parameters": [{{"name": "w", "shape": [{}, 8]}}, {{"name": "b.bias", "shape": [8]}}]}}],
     "partition": {{"method": "uniform"}}, "optimizer": {{{}}}{}, "schedule": {{"name": "{}", "micro_batches": {}}}}})",
-                     framework, framework == "deepspeed" ? pick({"0.5.5", "0.8.0", "0.10.3", "0.16.4"}) : std::string("0.1.0"), pipe, data,
-                     tensor, pick({"f16", "bf16", "f32"}), layers, number(1, 64), optimizer,
-                     framework == "deepspeed" ? pick({"", R"(, "zero": {"stage": 1})"}) : std::string(), pipe == 1 ? "none" : "1f1b",
-                     number(pipe, 8));
+      framework,
+      framework == "deepspeed" ? pick({"0.5.5", "0.8.0", "0.10.3", "0.16.4"}) : std::string("0.1.0"), pipe,
+      data, tensor, pick({"f16", "bf16", "f32"}), layers, number(1, 64), optimizer,
+      framework == "deepspeed" ? pick({"", R"(, "zero": {"stage": 1})"}) : std::string(),
+      pipe == 1 ? "none" : "1f1b", number(pipe, 8));
 }
 
 TEST(Expand, RandomValidPlansHaveNoFinding) {
@@ -166,9 +183,12 @@ TEST(Expand, RandomValidPlansHaveNoFinding) {
     const auto plan = read_plan(text, "plan");
     ASSERT_TRUE(plan) << plan.error().message << '\n' << text;
     // A three-way split has a first half on some stages only: that is a real fault.
-    if (plan->optimizer.rule == GroupRule::kThreeWay && plan->optimizer.norm == NormReduction::kPerGroup && plan->optimizer.drop_empty) continue;
+    if (plan->optimizer.rule == GroupRule::kThreeWay && plan->optimizer.norm == NormReduction::kPerGroup &&
+        plan->optimizer.drop_empty)
+      continue;
     ++tried;
-    for (const Iteration iteration : {Iteration::kFirst, Iteration::kSecond, Iteration::kSteady, Iteration::kSkipped}) {
+    for (const Iteration iteration :
+         {Iteration::kFirst, Iteration::kSecond, Iteration::kSteady, Iteration::kSkipped}) {
       const auto expansion = expand(*plan, iteration);
       ASSERT_TRUE(expansion) << expansion.error().message << '\n' << text;
       const Report report = diagnose(expansion->job);

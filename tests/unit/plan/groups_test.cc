@@ -16,7 +16,13 @@ RankLists groups_named(const std::vector<NewGroup>& groups, std::string_view nam
 }
 
 TEST(MegatronGroups, ExpertGroupsAreNoSlicesOfDataGroups) {
-  const auto groups = megatron_groups({.world = 16, .tensor = 2, .pipeline = 2, .context = 2, .expert = 4, .expert_tensor = 1, .gloo = false});
+  const auto groups = megatron_groups({.world = 16,
+                                       .tensor = 2,
+                                       .pipeline = 2,
+                                       .context = 2,
+                                       .expert = 4,
+                                       .expert_tensor = 1,
+                                       .gloo = false});
   ASSERT_TRUE(groups);
   EXPECT_EQ(groups_named(*groups, "DATA_PARALLEL_GROUP")[0], (RankList{0, 4}));
   EXPECT_EQ(groups_named(*groups, "DATA_PARALLEL_GROUP_WITH_CP")[0], (RankList{0, 2, 4, 6}));
@@ -24,17 +30,22 @@ TEST(MegatronGroups, ExpertGroupsAreNoSlicesOfDataGroups) {
 }
 
 TEST(MegatronGroups, RefusesInMegatronsWords) {
-  const auto groups = megatron_groups({.world = 16, .tensor = 2, .pipeline = 2, .expert = 2, .order = "tp-cp-pp-ep-dp"});
+  const auto groups =
+      megatron_groups({.world = 16, .tensor = 2, .pipeline = 2, .expert = 2, .order = "tp-cp-pp-ep-dp"});
   ASSERT_FALSE(groups);
-  EXPECT_EQ(groups.error().message, "AssertionError: When not using pp-last rank ordering, the data parallel size of the attention and "
-                                    "moe layers must be the same");
-  EXPECT_EQ(megatron_groups({.world = 8, .tensor = 3}).error().message, "RuntimeError: world_size (8) is not divisible by 3");
+  EXPECT_EQ(
+      groups.error().message,
+      "AssertionError: When not using pp-last rank ordering, the data parallel size of the attention and "
+      "moe layers must be the same");
+  EXPECT_EQ(megatron_groups({.world = 8, .tensor = 3}).error().message,
+            "RuntimeError: world_size (8) is not divisible by 3");
 }
 
 TEST(MegatronGroups, HostileSizesAreErrors) {
   EXPECT_FALSE(megatron_groups({.world = std::int64_t{1} << 62, .tensor = 1}));
   EXPECT_FALSE(megatron_groups({.world = 8, .tensor = 0}));
-  EXPECT_FALSE(megatron_groups({.world = 1 << 20, .tensor = 1 << 20, .pipeline = 1 << 20, .context = 1 << 20}));
+  EXPECT_FALSE(
+      megatron_groups({.world = 1 << 20, .tensor = 1 << 20, .pipeline = 1 << 20, .context = 1 << 20}));
   EXPECT_FALSE(megatron_groups({.world = 8, .order = "tp-tp-xx"}));
 }
 

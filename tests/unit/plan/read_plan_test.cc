@@ -42,7 +42,8 @@ class BadPlans : public ::testing::TestWithParam<BadPlan> {};
 
 TEST_P(BadPlans, NameTheField) {
   const BadPlan& bad = GetParam();
-  EXPECT_NE(problem(with(kGood, bad.from, bad.to)).find(bad.error), std::string::npos) << problem(with(kGood, bad.from, bad.to));
+  EXPECT_NE(problem(with(kGood, bad.from, bad.to)).find(bad.error), std::string::npos)
+      << problem(with(kGood, bad.from, bad.to));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -51,31 +52,43 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoJson", "{\"framework\"", "{{", "p.json: no JSON"},
         {"UnknownFramework", "\"deepspeed\"", "\"horovod\"", "p.json: $.framework.name: must be one of"},
         {"UnknownField", "\"topology\"", "\"topolgy\"", "$.topolgy: no such field"},
-        {"Billion", "\"micro_batches\": 3", "\"micro_batches\": 1000000000", "$.schedule.micro_batches: must be an integer between"},
-        {"BeyondInt64", "\"micro_batches\": 3", "\"micro_batches\": 18446744073709551615", "$.schedule.micro_batches"},
-        {"RegexFindsNothing", "uniform", "type:conv", "$.partition.method: Partitioning 'conv' found no valid layers"},
+        {"Billion", "\"micro_batches\": 3", "\"micro_batches\": 1000000000",
+         "$.schedule.micro_batches: must be an integer between"},
+        {"BeyondInt64", "\"micro_batches\": 3", "\"micro_batches\": 18446744073709551615",
+         "$.schedule.micro_batches"},
+        {"RegexFindsNothing", "uniform", "type:conv",
+         "$.partition.method: Partitioning 'conv' found no valid layers"},
         {"BadRegex", "uniform", "type:(", "$.partition.method: '(' is no regular expression"},
         {"UnknownMethod", "uniform", "best", "$.partition.method: Partitioning method best not implemented"},
         {"EmptyStage", "\"pipe\": 2", "\"pipe\": 8", "holds no layers"},
         {"ManyRanks", "\"pipe\": 2", "\"pipe\": 2, \"data\": 65536", "$.topology: more than"},
         {"NegativeShape", "[4, 16]", "[-4, 16]", "$.layers[0].outputs[0].shape[0]: must be an integer"},
-        {"HugeShape", "[4, 16]", "[1099511627776, 1099511627776]", "$.layers[0].outputs[0].shape: too many elements"},
-        {"TiedShapesDiffer", "\"parameters\": [{\"name\": \"w\", \"shape\": [32, 16]}]}]", "\"parameters\": [{\"name\": \"w\", \"shape\": [31, 16]}]}]",
-         "are tied by 't'"},
+        {"HugeShape", "[4, 16]", "[1099511627776, 1099511627776]",
+         "$.layers[0].outputs[0].shape: too many elements"},
+        {"TiedShapesDiffer", "\"parameters\": [{\"name\": \"w\", \"shape\": [32, 16]}]}]",
+         "\"parameters\": [{\"name\": \"w\", \"shape\": [31, 16]}]}]", "are tied by 't'"},
         {"TiedWeightMissing", "[\"w\"]", "[\"v\"]", "$.layers[0].tied_weights: there is no parameter 'v'"},
-        {"ZeroWithPipeline", "\"stage\": 1", "\"stage\": 3", "$.zero.stage: ZeRO-2 and ZeRO-3 are incompatible"},
-        {"ContradictingParts", "\"method\"", "\"parts\": [0, 3, 6], \"method\"", "$.partition.parts: contradicts method"},
-        {"StepperOfAnother", "\"groups\"", "\"stepper\": \"ddp\", \"groups\"", "$.optimizer.stepper: ddp is none of deepspeed's"},
-        {"StepperWithoutZero", "\"groups\"", "\"stepper\": \"fused\", \"groups\"", "$.optimizer.stepper: fused contradicts $.zero.stage"},
-        {"UnknownSchedule", "\"micro_batches\"", "\"name\": \"zbv\", \"micro_batches\"", "$.schedule.name: 'zbv' is none of deepspeed's"},
-        {"NoSchedule", "\"micro_batches\"", "\"name\": \"none\", \"micro_batches\"", "contradicts $.topology.pipe"},
-        {"OtherSchema", "{\"framework\"", "{\"schema\": \"lockstep-plan/9\", \"framework\"", "$.schema: must be lockstep-plan/1"},
+        {"ZeroWithPipeline", "\"stage\": 1", "\"stage\": 3",
+         "$.zero.stage: ZeRO-2 and ZeRO-3 are incompatible"},
+        {"ContradictingParts", "\"method\"", "\"parts\": [0, 3, 6], \"method\"",
+         "$.partition.parts: contradicts method"},
+        {"StepperOfAnother", "\"groups\"", "\"stepper\": \"ddp\", \"groups\"",
+         "$.optimizer.stepper: ddp is none of deepspeed's"},
+        {"StepperWithoutZero", "\"groups\"", "\"stepper\": \"fused\", \"groups\"",
+         "$.optimizer.stepper: fused contradicts $.zero.stage"},
+        {"UnknownSchedule", "\"micro_batches\"", "\"name\": \"zbv\", \"micro_batches\"",
+         "$.schedule.name: 'zbv' is none of deepspeed's"},
+        {"NoSchedule", "\"micro_batches\"", "\"name\": \"none\", \"micro_batches\"",
+         "contradicts $.topology.pipe"},
+        {"OtherSchema", "{\"framework\"", "{\"schema\": \"lockstep-plan/9\", \"framework\"",
+         "$.schema: must be lockstep-plan/1"},
     }),
     [](const auto& test) { return test.param.name; });
 
 TEST(ReadPlan, DeepNestingAndOddTypesAreErrors) {
   EXPECT_FALSE(read_plan(std::string(100'000, '['), "p"));
-  for (const char* text : {"", "3", "[]", "{}", "{\"layers\": 3}", "{\"framework\": [], \"layers\": {}}", "null"})
+  for (const char* text :
+       {"", "3", "[]", "{}", "{\"layers\": 3}", "{\"framework\": [], \"layers\": {}}", "null"})
     EXPECT_FALSE(read_plan(text, "p")) << text;
 }
 
