@@ -79,7 +79,10 @@ void add_reasons(const plan::Expansion& expansion, const PlanSource& source, Fin
   if (comm == kNoComm) return;
   const auto variances = plan::find_variances(expansion, comm);
   if (variances.empty()) return;
-  const std::string first_sentence = finding.explanation.substr(0, finding.explanation.find(';'));
+  // What follows the first sentence of a difference in number guesses at what the plan knows.
+  const bool differs_in_number = finding.verdict == Verdict::kImbalance || finding.verdict == Verdict::kDeadlock;
+  const std::size_t kept = differs_in_number ? finding.explanation.find(';') : std::string::npos;
+  const std::string first_sentence = finding.explanation.substr(0, kept);
   finding.evidence = {
       {source.path, line_of_field(source.text, expansion.quantities[variances[0].quantity].field)}};
   std::vector<std::string> reasons;
