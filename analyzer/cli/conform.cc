@@ -1,4 +1,6 @@
 // `lockstep conform`: a recorded run against its plan.
+#include "plan/conform.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +13,6 @@
 #include "cli/output.h"
 #include "cli/plan_file.h"
 #include "cli/subcommand.h"
-#include "plan/conform.h"
 #include "read/load.h"
 #include "report/json.h"
 #include "report/printable.h"
@@ -24,9 +25,13 @@ using plan::Conformance;
 
 std::string call_text(const Job& job, const Operation* operation) {
   if (operation == nullptr) return "no call";
-  std::string text = fmt::format("{} on {}", op_name(operation->kind), job.communicator(operation->comm).name);
-  if (!operation->count.is_none()) text += fmt::format(" {}[{}]", job.datatype(operation->datatype), job.count_text(operation->count));
-  if (operation->peer >= 0) text += fmt::format(" {} {}", op_class(operation->kind) == OpClass::kCollective ? "root" : "peer", operation->peer);
+  std::string text =
+      fmt::format("{} on {}", op_name(operation->kind), job.communicator(operation->comm).name);
+  if (!operation->count.is_none())
+    text += fmt::format(" {}[{}]", job.datatype(operation->datatype), job.count_text(operation->count));
+  if (operation->peer >= 0)
+    text += fmt::format(" {} {}", op_class(operation->kind) == OpClass::kCollective ? "root" : "peer",
+                        operation->peer);
   const CallSite& site = job.site(operation->site);
   if (!site.frames.empty()) text += fmt::format(" ({})", site.frames[0].function);
   const std::string& label = job.extra(*operation).label;
@@ -39,8 +44,10 @@ std::string_view class_of(const Job& recorded, const plan::Difference& differenc
   if (difference.planned == nullptr) return "extra_call";
   const Job& planned = difference.expansion->job;
   if (difference.recorded->kind != difference.planned->kind) return "kind_differs";
-  if (recorded.datatype(difference.recorded->datatype) != planned.datatype(difference.planned->datatype)) return "datatype_differs";
-  if (recorded.count_text(difference.recorded->count) != planned.count_text(difference.planned->count)) return "size_differs";
+  if (recorded.datatype(difference.recorded->datatype) != planned.datatype(difference.planned->datatype))
+    return "datatype_differs";
+  if (recorded.count_text(difference.recorded->count) != planned.count_text(difference.planned->count))
+    return "size_differs";
   if (difference.recorded->peer != difference.planned->peer) return "root_differs";
   return "wrong_communicator";
 }
@@ -50,11 +57,13 @@ Finding finding_of(const Job& recorded, const plan::Difference& difference) {
   finding.verdict = Verdict::kMismatch;
   finding.finding_class = class_of(recorded, difference);
   finding.severity = Severity::kContractViolation;
-  finding.title = fmt::format("rank {} leaves its plan in step {}, call {}", difference.rank, difference.iteration, difference.position);
+  finding.title = fmt::format("rank {} leaves its plan in step {}, call {}", difference.rank,
+                              difference.iteration, difference.position);
   finding.divergent_ranks = {difference.rank};
   finding.divergent_meaning = DivergentMeaning::kMinority;
-  finding.explanation = fmt::format("the record has {}, where the plan has {}", call_text(recorded, difference.recorded),
-                                    call_text(difference.expansion->job, difference.planned));
+  finding.explanation =
+      fmt::format("the record has {}, where the plan has {}", call_text(recorded, difference.recorded),
+                  call_text(difference.expansion->job, difference.planned));
   finding.fix = "run what was planned, or bring the plan up to date and gate it again";
   const Program& program = recorded.program(recorded.program_of_rank(difference.rank));
   finding.evidence = {{recorded.source(program.source), difference.recorded->line}};
@@ -75,18 +84,27 @@ Report report_of(const Job& recorded, const plan::ConformResult& result) {
   report.input_quality.warnings = recorded.quality().warnings;
   std::size_t steps = SIZE_MAX;
   std::size_t calls = 0;
+  bool cut = false;
   for (const plan::RankConformance& rank : result.ranks) {
+    cut = cut || rank.partial > 0;
     steps = std::min(steps, rank.iterations);
     calls += rank.calls;
     if (rank.partial > 0 && result.differences.empty())
-      report.input_quality.warnings.push_back(fmt::format("the record of rank {} ends inside a step, after {} calls of it", rank.rank, rank.partial));
+      report.input_quality.warnings.push_back(fmt::format(
+          "the record of rank {} ends inside a step, after {} calls of it", rank.rank, rank.partial));
     if (rank.unclaimed_after > 0)
-      report.input_quality.warnings.push_back(fmt::format("the plan says nothing about the last {} calls of rank {}", rank.unclaimed_after, rank.rank));
+      report.input_quality.warnings.push_back(fmt::format(
+          "the plan says nothing about the last {} calls of rank {}", rank.unclaimed_after, rank.rank));
   }
   switch (result.conformance) {
     case Conformance::kConforms:
-      report.verdict = Verdict::kConsistent;
-      report.summary = fmt::format("the record does what the plan says: {} whole steps, {} calls of {} ranks", steps, calls, result.ranks.size());
+      // A record that ends inside a step says nothing about whether the job could have gone on.
+      report.verdict = cut ? Verdict::kInsufficient : Verdict::kConsistent;
+      if (cut)
+        report.next_evidence = {
+            "lockstep check on the record says why the step did not end; lockstep gate whether the plan can"};
+      report.summary = fmt::format("the record does what the plan says: {} whole steps, {} calls of {} ranks",
+                                   steps, calls, result.ranks.size());
       break;
     case Conformance::kDiffers:
       report.verdict = Verdict::kMismatch;
@@ -107,16 +125,21 @@ int run_conform(std::span<const std::string_view> args) {
   CLI::App app;
   app.add_option("INPUT", inputs, "files or directories with evidence of one run")->required();
   app.add_option("--plan", plan_path, "the plan of the run")->required();
-  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  app.add_option("--format", format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   if (const auto done = parse_arguments(app, kConformSubcommand, args)) return *done;
 
   const auto plan = load_plan(plan_path);
   if (!plan) return input_error(plan.error());
   std::vector<plan::Expansion> iterations;
-  for (const auto iteration : {plan::Iteration::kFirst, plan::Iteration::kSecond, plan::Iteration::kSteady, plan::Iteration::kSkipped}) {
+  for (const auto iteration : {plan::Iteration::kFirst, plan::Iteration::kSecond, plan::Iteration::kSteady,
+                               plan::Iteration::kSkipped}) {
     if (iteration == plan::Iteration::kSkipped && !plan->optimizer.loss_scale) continue;
     auto expansion = plan::expand(*plan, iteration);
-    if (!expansion) return input_error({expansion.error().code, fmt::format("{}: {}", plan_path, expansion.error().message)});
+    if (!expansion)
+      return input_error(
+          {expansion.error().code, fmt::format("{}: {}", plan_path, expansion.error().message)});
     iterations.push_back(*std::move(expansion));
   }
   const auto recorded = load_job(inputs);

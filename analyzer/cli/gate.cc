@@ -1,4 +1,5 @@
-// `lockstep gate`: does the plan of a run, or the record of one, hold? A report and an exit code for continuous integration.
+// `lockstep gate`: does the plan of a run, or the record of one, hold? A report and an exit code for
+// continuous integration.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -25,12 +26,15 @@ int run_gate(std::span<const std::string_view> args) {
   std::string base;
   std::string suppressions;
   CLI::App app;
-  auto* const input = app.add_option("INPUT,--head", inputs, "a plan, or evidence of one run as lockstep check reads it");
+  auto* const input =
+      app.add_option("INPUT,--head", inputs, "a plan, or evidence of one run as lockstep check reads it");
   input->required();
   app.add_option("--base", base, "an earlier plan or run: what it has already is no new finding");
-  app.add_option("--suppress", suppressions, "file with findings that are accepted, each with a reason and if wanted an expiry date");
+  app.add_option("--suppress", suppressions,
+                 "file with findings that are accepted, each with a reason and if wanted an expiry date");
   output.add_options(app);
-  app.add_option("--fail-on", fail_on_name, fmt::format("lowest severity that gives exit code 1: {}", fmt::join(severity_names(), ", ")))
+  app.add_option("--fail-on", fail_on_name,
+                 fmt::format("lowest severity that gives exit code 1: {}", fmt::join(severity_names(), ", ")))
       ->capture_default_str();
   app.add_flag("--exit-zero", exit_zero, "exit with 0 whatever the report says");
   if (const auto done = parse_arguments(app, kGateSubcommand, args)) return *done;
@@ -38,7 +42,8 @@ int run_gate(std::span<const std::string_view> args) {
   if (!destinations) return usage_error(kGateSubcommand, destinations.error().message);
   const auto fail_on = severity_from_name(fail_on_name);
   if (!fail_on)
-    return usage_error(kGateSubcommand, fmt::format("unknown severity '{}'{}", fail_on_name, did_you_mean(fail_on_name, severity_names())));
+    return usage_error(kGateSubcommand, fmt::format("unknown severity '{}'{}", fail_on_name,
+                                                    did_you_mean(fail_on_name, severity_names())));
 
   auto report = gate_report(inputs);
   if (!report) return input_error(report.error());
@@ -48,7 +53,8 @@ int run_gate(std::span<const std::string_view> args) {
     keep_new_findings(*before, *report);
   }
   if (!suppressions.empty())
-    if (const auto applied = apply_suppressions(suppressions, *report); !applied) return input_error(applied.error());
+    if (const auto applied = apply_suppressions(suppressions, *report); !applied)
+      return input_error(applied.error());
   if (!write_report(*report, *destinations)) return kExitInternal;
   return exit_zero ? kExitConsistent : exit_code(*report, *fail_on);
 }
@@ -58,7 +64,9 @@ int run_gate(std::span<const std::string_view> args) {
 const Subcommand kGateSubcommand = {
     .name = "gate",
     .summary = "Say before a run whether some rank would make a call that another does not.",
-    .usage = "gate [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--suppress FILE] [--exit-zero] (PLAN | --base OLD --head NEW)",
+    .usage =
+        "gate [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--suppress FILE] "
+        "[--exit-zero] (PLAN | --base OLD --head NEW)",
     .run = run_gate,
 };
 

@@ -25,7 +25,8 @@ void make_note(Finding& finding, std::string_view why) {
 /// The verdict follows the findings that are left.
 void settle(Report& report) {
   std::ranges::stable_sort(report.findings, {}, &Finding::severity);
-  const bool decided = !report.findings.empty() && report.findings[0].severity <= Severity::kContractViolation;
+  const bool decided =
+      !report.findings.empty() && report.findings[0].severity <= Severity::kContractViolation;
   if (decided) {
     report.verdict = report.findings[0].verdict;
     return;
@@ -60,7 +61,8 @@ void keep_new_findings(const Report& before, Report& report) {
   }
   for (const Finding& finding : before.findings)
     if (!now.contains(finding_fingerprint(finding)))
-      report.input_quality.warnings.push_back(fmt::format("no longer found: {} ({})", finding.title, finding.finding_class));
+      report.input_quality.warnings.push_back(
+          fmt::format("no longer found: {} ({})", finding.title, finding.finding_class));
   settle(report);
 }
 
@@ -81,20 +83,27 @@ Result<bool> apply_suppressions(const std::string& path, Report& report) {
     const std::string expires = fields.text("expires", "");
     fields.end();
     if (reason.empty()) fields.fail(fields.path_of("reason"), "is missing");
-    if (fingerprint.empty() == finding_class.empty()) fields.fail(fields.path_of("fingerprint"), "give either this or class");
-    if (!expires.empty() && !is_date(expires)) fields.fail(fields.path_of("expires"), "must be a date, YYYY-MM-DD");
+    if (fingerprint.empty() == finding_class.empty())
+      fields.fail(fields.path_of("fingerprint"), "give either this or class");
+    if (!expires.empty() && !is_date(expires))
+      fields.fail(fields.path_of("expires"), "must be a date, YYYY-MM-DD");
     if (error) break;
     if (!expires.empty() && expires < today()) {
-      report.input_quality.warnings.push_back(fmt::format("{} expired on {}", fields.path_of("expires"), expires));
+      report.input_quality.warnings.push_back(
+          fmt::format("{} expired on {}", fields.path_of("expires"), expires));
       continue;
     }
     bool used = false;
     for (Finding& finding : report.findings) {
-      if (finding_class.empty() ? finding_fingerprint(finding) != fingerprint : finding.finding_class != finding_class) continue;
+      if (finding_class.empty() ? finding_fingerprint(finding) != fingerprint
+                                : finding.finding_class != finding_class)
+        continue;
       make_note(finding, fmt::format("accepted: {}", reason));
       used = true;
     }
-    if (!used) report.input_quality.warnings.push_back(fmt::format("{} matches no finding any more", root.path_of("suppressions", i)));
+    if (!used)
+      report.input_quality.warnings.push_back(
+          fmt::format("{} matches no finding any more", root.path_of("suppressions", i)));
   }
   if (error) return *error;
   settle(report);

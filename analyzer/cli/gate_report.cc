@@ -18,27 +18,34 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kIterations = {plan::Iteration::kFirst, plan::Iteration::kSecond, plan::Iteration::kSteady,
-                                    plan::Iteration::kSkipped};
+constexpr std::array kIterations = {plan::Iteration::kFirst, plan::Iteration::kSecond,
+                                    plan::Iteration::kSteady, plan::Iteration::kSkipped};
 
 CommIndex find_communicator(const Job& job, const std::string& id) {
   const auto communicators = job.communicators();
   const auto found = std::ranges::find(communicators, id, &Communicator::id);
-  return found == communicators.end() ? kNoComm : CommIndex{static_cast<std::uint32_t>(found - communicators.begin())};
+  return found == communicators.end() ? kNoComm
+                                      : CommIndex{static_cast<std::uint32_t>(found - communicators.begin())};
 }
 
-/// Why the calls of a finding's communicator differ, in the plan's words; empty where nothing of the plan varies there.
+/// Why the calls of a finding's communicator differ, in the plan's words; empty where nothing of the plan
+/// varies there.
 std::string reason_text(const plan::Expansion& expansion, const plan::Variance& variance) {
   const CallSite& site = expansion.job.site(variance.site);
   const plan::Quantity& quantity = expansion.quantities[variance.quantity];
   std::string text = site.frames.empty() ? std::string() : site.frames[0].function;
   if (!quantity.per.empty())
-    text += fmt::format(" makes its calls once per {}, and the {}", quantity.per, variance_text(expansion, variance));
+    text += fmt::format(" makes its calls once per {}, and the {}", quantity.per,
+                        variance_text(expansion, variance));
   else
-    text += fmt::format(" depends on something that is not the same on all members: {}", variance_text(expansion, variance));
+    text += fmt::format(" depends on something that is not the same on all members: {}",
+                        variance_text(expansion, variance));
   constexpr std::size_t kMostReasons = 4;
   const std::size_t shown = std::min(variance.reasons.size(), kMostReasons);
-  if (shown > 0) text += fmt::format("; {}", fmt::join(variance.reasons.begin(), variance.reasons.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
+  if (shown > 0)
+    text +=
+        fmt::format("; {}", fmt::join(variance.reasons.begin(),
+                                      variance.reasons.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
   return text;
 }
 
@@ -72,8 +79,12 @@ void add_reasons(const plan::Expansion& expansion, const PlanSource& source, Fin
   if (comm == kNoComm) return;
   const auto variances = plan::find_variances(expansion, comm);
   if (variances.empty()) return;
-  const std::string first_sentence = finding.explanation.substr(0, finding.explanation.find(';'));
-  finding.evidence = {{source.path, line_of_field(source.text, expansion.quantities[variances[0].quantity].field)}};
+  // What follows the first sentence of a difference in number guesses at what the plan knows.
+  const bool differs_in_number = finding.verdict == Verdict::kImbalance || finding.verdict == Verdict::kDeadlock;
+  const std::size_t kept = differs_in_number ? finding.explanation.find(';') : std::string::npos;
+  const std::string first_sentence = finding.explanation.substr(0, kept);
+  finding.evidence = {
+      {source.path, line_of_field(source.text, expansion.quantities[variances[0].quantity].field)}};
   std::vector<std::string> reasons;
   std::vector<std::string> fixes;
   for (const plan::Variance& variance : variances) {
@@ -90,14 +101,17 @@ bool same_finding(const Finding& a, const Finding& b) {
   const auto site = [](const Finding& finding) {
     return finding.operations.empty() ? std::string() : fmt::format("{}", finding.operations[0].op);
   };
-  const auto id = [](const Finding& finding) { return finding.communicator ? finding.communicator->id : std::string(); };
-  return a.finding_class == b.finding_class && a.verdict == b.verdict && id(a) == id(b) && site(a) == site(b) &&
-         a.divergent_ranks == b.divergent_ranks;
+  const auto id = [](const Finding& finding) {
+    return finding.communicator ? finding.communicator->id : std::string();
+  };
+  return a.finding_class == b.finding_class && a.verdict == b.verdict && id(a) == id(b) &&
+         site(a) == site(b) && a.divergent_ranks == b.divergent_ranks;
 }
 
 void merge_report(Report& whole, Report&& part, std::string_view iteration) {
   for (Finding& finding : part.findings) {
-    const auto known = std::ranges::find_if(whole.findings, [&](const Finding& other) { return same_finding(other, finding); });
+    const auto known = std::ranges::find_if(
+        whole.findings, [&](const Finding& other) { return same_finding(other, finding); });
     if (known != whole.findings.end()) continue;
     if (iteration != "first") finding.explanation += fmt::format(" (from the {} iteration on)", iteration);
     whole.findings.push_back(std::move(finding));
@@ -123,7 +137,8 @@ Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source) {
   for (const plan::Iteration iteration : kIterations) {
     if (iteration == plan::Iteration::kSkipped && !plan.optimizer.loss_scale) continue;
     const auto expansion = plan::expand(plan, iteration);
-    if (!expansion) return Error{expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)};
+    if (!expansion)
+      return Error{expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)};
     Report report = diagnose(expansion->job);
     for (Finding& finding : report.findings) add_reasons(*expansion, source, finding);
     calls += expansion->job.operation_count();
@@ -135,12 +150,13 @@ Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source) {
     first = false;
   }
   if (whole.findings.empty() && whole.verdict == Verdict::kConsistent)
-    whole.summary = fmt::format("all {} ranks make the same calls in an order that can finish: {} kinds of iterations, {} calls",
-                                whole.input_quality.ranks_seen.size(), iterations, calls);
+    whole.summary = fmt::format(
+        "all {} ranks make the same calls in an order that can finish: {} kinds of iterations, {} calls",
+        whole.input_quality.ranks_seen.size(), iterations, calls);
   const std::string_view note = plan::unchecked_version_note(framework_name(plan.framework), plan.version);
   if (!note.empty())
-    whole.input_quality.warnings.push_back(fmt::format("{}: $.framework.version is {}: {}", path,
-                                                       plan.version.empty() ? "missing" : plan.version, note));
+    whole.input_quality.warnings.push_back(fmt::format(
+        "{}: $.framework.version is {}: {}", path, plan.version.empty() ? "missing" : plan.version, note));
   return whole;
 }
 

@@ -1,4 +1,5 @@
-// `lockstep plan`: what the frameworks would do, from parameters or from a plan; each part is a subcommand of its own.
+// `lockstep plan`: what the frameworks would do, from parameters or from a plan; each part is a subcommand of
+// its own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,14 +23,17 @@ constexpr std::array kParts = {&kPlanPartitionSubcommand, &kPlanGroupsSubcommand
 std::string_view short_name(const Subcommand* part) { return part->name.substr(part->name.find(' ') + 1); }
 
 std::string help_text() {
-  std::string text = fmt::format("{}\n\nusage: lockstep {}\n\n", kPlanSubcommand.summary, kPlanSubcommand.usage);
+  std::string text =
+      fmt::format("{}\n\nusage: lockstep {}\n\n", kPlanSubcommand.summary, kPlanSubcommand.usage);
   for (const Subcommand* part : kParts) text += fmt::format("  {:<11}{}\n", short_name(part), part->summary);
   return text;
 }
 
 int run_plan(std::span<const std::string_view> args) {
-  if (args.empty()) return usage_error(kPlanSubcommand, "it takes the name of a part; see lockstep plan --help");
-  if (args[0] == "--help" || args[0] == "-h") return write_stdout(help_text()) ? kExitConsistent : kExitInternal;
+  if (args.empty())
+    return usage_error(kPlanSubcommand, "it takes the name of a part; see lockstep plan --help");
+  if (args[0] == "--help" || args[0] == "-h")
+    return write_stdout(help_text()) ? kExitConsistent : kExitInternal;
   const auto found = std::ranges::find(kParts, args[0], short_name);
   if (found != kParts.end()) return (*found)->run(args.subspan(1));
   std::vector<std::string_view> names;

@@ -1,4 +1,5 @@
-// `lockstep plan buckets --framework ddp`: torch's assignment of tensors to buckets, and a DDP run over its iterations.
+// `lockstep plan buckets --framework ddp`: torch's assignment of tensors to buckets, and a DDP run over its
+// iterations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +14,11 @@ namespace {
 constexpr PlanParameter kParameters[] = {
     {"numels", ParameterKind::kIntegers, "elements of each tensor, in order of registration"},
     {"dtype", ParameterKind::kText, "default float32"},
-    {"limits_bytes", ParameterKind::kIntegers, "assignment alone: the limits of the first, second, ... bucket"},
+    {"limits_bytes", ParameterKind::kIntegers,
+     "assignment alone: the limits of the first, second, ... bucket"},
     {"order", ParameterKind::kIntegers, "a run: layers in the order of their forward pass"},
-    {"layers", ParameterKind::kInteger, "a run without --numels: that many Linear(features, features), default: those in --order"},
+    {"layers", ParameterKind::kInteger,
+     "a run without --numels: that many Linear(features, features), default: those in --order"},
     {"features", ParameterKind::kInteger, "default 512"},
     {"tensors_per_layer", ParameterKind::kInteger, "with --numels: default 2, a weight and a bias"},
     {"cap_mb", ParameterKind::kInteger, "bucket_cap_mb, default 25"},
@@ -51,7 +54,8 @@ Result<PlanJson> assignment_json(const PlanArguments& arguments) {
     buckets.push_back(bucket.tensors);
     bucket_limits.push_back(bucket.limit_bytes);
   }
-  return PlanJson{{"numels", *numels}, {"dtype", dtype}, {"limits_bytes", *limits}, {"result", {buckets, bucket_limits}}};
+  return PlanJson{
+      {"numels", *numels}, {"dtype", dtype}, {"limits_bytes", *limits}, {"result", {buckets, bucket_limits}}};
 }
 
 /// A model of layers with the same number of tensors each.
@@ -71,17 +75,22 @@ Result<Model> model_from(const PlanArguments& arguments, const std::vector<std::
   model.elements = *std::move(numels);
   if (!model.elements.empty()) {
     if (model.elements.size() % model.per_layer != 0)
-      return Error{ErrorCode::kMalformed, fmt::format("numels: {} tensors are no whole number of layers of {}", model.elements.size(), per_layer)};
+      return Error{ErrorCode::kMalformed,
+                   fmt::format("numels: {} tensors are no whole number of layers of {}",
+                               model.elements.size(), per_layer)};
     return model;
   }
   model.per_layer = 2;
   const auto named = order.empty() ? 0 : std::ranges::max(order);
-  const std::int64_t layers = arguments.integer("layers", std::min<std::int64_t>(named, plan::kMaxTensors) + 1);
+  const std::int64_t layers =
+      arguments.integer("layers", std::min<std::int64_t>(named, plan::kMaxTensors) + 1);
   const std::int64_t features = arguments.integer("features", kLinearFeatures);
-  if (layers < 1 || static_cast<std::uint64_t>(layers) > plan::kMaxTensors / 2 || features < 1 || features > (std::int64_t{1} << 24))
+  if (layers < 1 || static_cast<std::uint64_t>(layers) > plan::kMaxTensors / 2 || features < 1 ||
+      features > (std::int64_t{1} << 24))
     return Error{ErrorCode::kMalformed, "layers or features is out of range"};
   const auto width = static_cast<std::uint64_t>(features);
-  for (std::int64_t layer = 0; layer < layers; ++layer) model.elements.insert(model.elements.end(), {width * width, width});
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    model.elements.insert(model.elements.end(), {width * width, width});
   return model;
 }
 
@@ -105,7 +114,10 @@ PlanJson iteration_json(int iteration, const Model& model, const std::vector<pla
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     std::uint64_t elements = 0;
     for (const std::size_t tensor : buckets[i].tensors) elements += model.elements[tensor];
-    list.push_back({{"index", i}, {"numel", elements}, {"n_params", buckets[i].tensors.size()}, {"is_last", i + 1 == buckets.size()}});
+    list.push_back({{"index", i},
+                    {"numel", elements},
+                    {"n_params", buckets[i].tensors.size()},
+                    {"is_last", i + 1 == buckets.size()}});
   }
   return {{"iter", iteration}, {"buckets", list}};
 }
@@ -155,7 +167,8 @@ int plan_buckets_of_ddp(const Subcommand& subcommand, std::span<const std::strin
   PlanArguments arguments;
   if (const auto done = parse_plan_arguments(subcommand, kParameters, args, arguments)) return *done;
   if (arguments.has("limits_bytes")) return print_plan_json(assignment_json(arguments));
-  if (arguments.has("order") || arguments.has("numels") || arguments.has("layers")) return print_plan_json(run_json(arguments));
+  if (arguments.has("order") || arguments.has("numels") || arguments.has("layers"))
+    return print_plan_json(run_json(arguments));
   return usage_error(subcommand, "--numels and --limits-bytes are needed, or --order");
 }
 

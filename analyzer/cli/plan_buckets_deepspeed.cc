@@ -1,4 +1,5 @@
-// `lockstep plan buckets --framework deepspeed`: reductions of ZeRO-0, 1 and 2, and the flat optimizer group behind them.
+// `lockstep plan buckets --framework deepspeed`: reductions of ZeRO-0, 1 and 2, and the flat optimizer group
+// behind them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +25,10 @@ Result<PlanJson> buckets_json(const PlanArguments& arguments) {
   const std::int64_t stage = arguments.integer("zero_stage", 1);
   const std::int64_t size = arguments.integer("reduce_bucket_size", kReduceBucketSize);
   const std::int64_t dp = arguments.integer("dp", 1);
-  if (stage < 0 || stage > 2) return Error{ErrorCode::kMalformed, fmt::format("zero_stage must be 0, 1 or 2, not {}", stage)};
-  if (size < 1 || dp < 1 || dp > (1 << 20)) return Error{ErrorCode::kMalformed, "reduce_bucket_size or dp is out of range"};
+  if (stage < 0 || stage > 2)
+    return Error{ErrorCode::kMalformed, fmt::format("zero_stage must be 0, 1 or 2, not {}", stage)};
+  if (size < 1 || dp < 1 || dp > (1 << 20))
+    return Error{ErrorCode::kMalformed, "reduce_bucket_size or dp is out of range"};
   const std::uint64_t total = std::accumulate(numels->begin(), numels->end(), std::uint64_t{0});
   PlanJson out{{"numels", *numels}, {"zero_stage", stage}, {"reduce_bucket_size", size}, {"dp", dp}};
   const auto limit = static_cast<std::uint64_t>(size);

@@ -1,4 +1,5 @@
-// `lockstep plan buckets --framework megatron`: buffers of a stage with and without the distributed optimizer.
+// `lockstep plan buckets --framework megatron`: buffers of a stage with and without the distributed
+// optimizer.
 #include <fmt/format.h>
 #include <re2/re2.h>
 
@@ -23,14 +24,19 @@ constexpr PlanParameter kParameters[] = {
 
 constexpr std::int64_t kMostLayers = 10'000;
 
-/// Layers of qkv, projection, two MLP matrices and two layer norms, in that order; a head comes with a final norm.
-Result<std::vector<plan::MegatronTensor>> tensors_of_stage(const std::string& stage, std::int64_t hidden, std::int64_t vocabulary) {
-  static const RE2 kStage("(?i)^(?:[a-z]+ ?[0-9]* +)?(emb[a-z]*)? ?\\+? ?([0-9]+) layers?(?: ?\\+ ?(head))?$");
+/// Layers of qkv, projection, two MLP matrices and two layer norms, in that order; a head comes with a final
+/// norm.
+Result<std::vector<plan::MegatronTensor>> tensors_of_stage(const std::string& stage, std::int64_t hidden,
+                                                           std::int64_t vocabulary) {
+  static const RE2 kStage(
+      "(?i)^(?:[a-z]+ ?[0-9]* +)?(emb[a-z]*)? ?\\+? ?([0-9]+) layers?(?: ?\\+ ?(head))?$");
   std::string embedding;
   std::string head;
   std::int64_t layers = 0;
   if (!RE2::FullMatch(stage, kStage, &embedding, &layers, &head))
-    return Error{ErrorCode::kMalformed, fmt::format("stage: '{}' is not understood; as in \"emb+4 layers\", \"4 layers+head\"", stage)};
+    return Error{
+        ErrorCode::kMalformed,
+        fmt::format("stage: '{}' is not understood; as in \"emb+4 layers\", \"4 layers+head\"", stage)};
   if (layers > kMostLayers || hidden < 1 || hidden > (1 << 20) || vocabulary < 1 || vocabulary > (1 << 28))
     return Error{ErrorCode::kMalformed, "stage, hidden or vocabulary is out of range"};
   const auto width = static_cast<std::uint64_t>(hidden);
@@ -38,7 +44,8 @@ Result<std::vector<plan::MegatronTensor>> tensors_of_stage(const std::string& st
   std::vector<plan::MegatronTensor> tensors;
   if (!embedding.empty()) tensors.push_back({table});
   for (std::int64_t layer = 0; layer < layers; ++layer)
-    for (const std::uint64_t elements : {3 * width * width, width * width, 4 * width * width, 4 * width * width, width, width})
+    for (const std::uint64_t elements :
+         {3 * width * width, width * width, 4 * width * width, 4 * width * width, width, width})
       tensors.push_back({elements});
   if (head.empty()) return tensors;
   tensors.push_back({width});
@@ -48,7 +55,8 @@ Result<std::vector<plan::MegatronTensor>> tensors_of_stage(const std::string& st
 
 Result<std::vector<plan::MegatronTensor>> tensors_from(const PlanArguments& arguments) {
   if (arguments.has("stage"))
-    return tensors_of_stage(arguments.text("stage", ""), arguments.integer("hidden", 1024), arguments.integer("vocabulary", 32000));
+    return tensors_of_stage(arguments.text("stage", ""), arguments.integer("hidden", 1024),
+                            arguments.integer("vocabulary", 32000));
   const auto numels = element_counts(arguments, "numels");
   if (!numels) return numels.error();
   std::vector<plan::MegatronTensor> tensors;
@@ -101,7 +109,8 @@ Result<PlanJson> buckets_json(const PlanArguments& arguments) {
 int plan_buckets_of_megatron(const Subcommand& subcommand, std::span<const std::string_view> args) {
   PlanArguments arguments;
   if (const auto done = parse_plan_arguments(subcommand, kParameters, args, arguments)) return *done;
-  if (arguments.has("stage") == arguments.has("numels")) return usage_error(subcommand, "either --stage or --numels is needed");
+  if (arguments.has("stage") == arguments.has("numels"))
+    return usage_error(subcommand, "either --stage or --numels is needed");
   return print_plan_json(buckets_json(arguments));
 }
 

@@ -25,8 +25,10 @@ int run_plan_expand(std::span<const std::string_view> args) {
 
   const auto plan = load_plan(path);
   if (!plan) return input_error(plan.error());
-  const auto expansion = plan::expand(*plan, iteration_from_name(iteration_text).value_or(plan::Iteration::kSteady));
-  if (!expansion) return input_error({expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)});
+  const auto expansion =
+      plan::expand(*plan, iteration_from_name(iteration_text).value_or(plan::Iteration::kSteady));
+  if (!expansion)
+    return input_error({expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)});
   bool written = true;
   write_job_json(expansion->job, [&](std::string_view piece) { written = written && write_stdout(piece); });
   return written ? kExitConsistent : kExitInternal;

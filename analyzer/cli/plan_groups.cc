@@ -1,4 +1,5 @@
-// `lockstep plan groups`: the process groups that a framework makes of a layout, in order of creation, as the golden files hold them.
+// `lockstep plan groups`: the process groups that a framework makes of a layout, in order of creation, as the
+// golden files hold them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ int run_plan_groups(std::span<const std::string_view> args) {
   if (found != kFrameworks.end()) return found->run(kPlanGroupsSubcommand, rest);
   std::vector<std::string_view> names;
   for (const Framework& framework : kFrameworks) names.push_back(framework.name);
-  return usage_error(kPlanGroupsSubcommand, fmt::format("--framework takes one of {}{}", fmt::join(names, ", "), did_you_mean(name, names)));
+  return usage_error(kPlanGroupsSubcommand, fmt::format("--framework takes one of {}{}",
+                                                        fmt::join(names, ", "), did_you_mean(name, names)));
 }
 
 }  // namespace
@@ -56,7 +58,9 @@ bool is_framework_error(const Error& error) {
 const Subcommand kPlanGroupsSubcommand = {
     .name = "plan groups",
     .summary = "The process groups of a layout, in the order in which they are made.",
-    .usage = "plan groups --framework megatron|deepspeed|device-mesh [PARAMETER]...; --help with a framework lists its parameters",
+    .usage =
+        "plan groups --framework megatron|deepspeed|device-mesh [PARAMETER]...; --help with a framework "
+        "lists its parameters",
     .run = run_plan_groups,
 };
 

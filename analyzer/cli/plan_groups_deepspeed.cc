@@ -1,4 +1,5 @@
-// `lockstep plan groups --framework deepspeed`: which of its groups are meant follows from the parameters that are given.
+// `lockstep plan groups --framework deepspeed`: which of its groups are meant follows from the parameters
+// that are given.
 #include <algorithm>
 
 #include "cli/plan_groups_of.h"
@@ -17,7 +18,8 @@ constexpr PlanParameter kParameters[] = {
     {"use_data_before_expert_parallel", ParameterKind::kBoolean, "experts: default false"},
     {"tp", ParameterKind::kInteger, "experts with tensor parallelism: --world --tp --ep --pp"},
     {"ep", ParameterKind::kInteger, ""},
-    {"pp", ParameterKind::kInteger, "grid of the pipeline engine: --pp --dp --mp; with --world: also what each rank belongs to"},
+    {"pp", ParameterKind::kInteger,
+     "grid of the pipeline engine: --pp --dp --mp; with --world: also what each rank belongs to"},
     {"dp", ParameterKind::kInteger, ""},
     {"mp", ParameterKind::kInteger, "null: a grid without the axis model"},
 };
@@ -39,7 +41,10 @@ Result<PlanJson> mics_json(const PlanArguments& arguments) {
   const std::int64_t shard_size = arguments.integer("shard_size", 1);
   const std::int64_t devices = arguments.integer("ndev_per_node", kDevicesPerNode);
   const bool hierarchical = arguments.boolean("hierarchical", false);
-  PlanJson out{{"world", world}, {"shard_size", shard_size}, {"hierarchical", hierarchical}, {"ndev_per_node", devices}};
+  PlanJson out{{"world", world},
+               {"shard_size", shard_size},
+               {"hierarchical", hierarchical},
+               {"ndev_per_node", devices}};
   const auto groups = plan::mics_groups(world, shard_size, devices);
   if (!groups) {
     if (!is_framework_error(groups.error())) return groups.error();
@@ -49,7 +54,9 @@ Result<PlanJson> mics_json(const PlanArguments& arguments) {
   }
   const auto order = plan::mics_creation_order(*groups, hierarchical);
   out["new_group"] = order ? PlanJson(*order) : framework_error(order.error());
-  out["cfg"] = {{"replicate_groups", groups->replicate}, {"shard_groups", groups->shard}, {"span_nodes", groups->span_nodes}};
+  out["cfg"] = {{"replicate_groups", groups->replicate},
+                {"shard_groups", groups->shard},
+                {"span_nodes", groups->span_nodes}};
   return out;
 }
 
@@ -62,7 +69,10 @@ Result<PlanJson> expert_json(const PlanArguments& arguments) {
   PlanJson calls = groups ? PlanJson(groups->expert_data_parallel) : framework_error(groups.error());
   if (groups)
     for (const plan::RankList& group : groups->expert_parallel) calls.push_back(group);
-  PlanJson out{{"world", world}, {"ep_size", ep}, {"use_data_before_expert_parallel", data_first}, {"new_group", calls}};
+  PlanJson out{{"world", world},
+               {"ep_size", ep},
+               {"use_data_before_expert_parallel", data_first},
+               {"new_group", calls}};
   if (arguments.has("pp")) out["pp"] = arguments.integer("pp", 1);
   return out;
 }
@@ -87,12 +97,15 @@ Result<PlanJson> expert_with_tensor_json(const PlanArguments& arguments) {
 }
 
 PlanJson topology_json(const plan::DeepSpeedGrid& grid) {
-  const auto rank_in = [](const plan::RankList& group, std::int32_t rank) { return std::ranges::find(group, rank) - group.begin(); };
+  const auto rank_in = [](const plan::RankList& group, std::int32_t rank) {
+    return std::ranges::find(group, rank) - group.begin();
+  };
   PlanJson ranks = PlanJson::array();
   for (std::size_t i = 0; i < grid.coordinates.size(); ++i) {
     const auto rank = static_cast<std::int32_t>(i);
     PlanJson coordinates = PlanJson::object();
-    for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) coordinates[grid.axes[axis]] = grid.coordinates[i][axis];
+    for (std::size_t axis = 0; axis < grid.axes.size(); ++axis)
+      coordinates[grid.axes[axis]] = grid.coordinates[i][axis];
     const plan::RankList& model = plan::group_of(grid.model, rank);
     const plan::RankList& slice = plan::group_of(grid.slice, rank);
     ranks.push_back({{"rank", rank},
@@ -106,27 +119,32 @@ PlanJson topology_json(const plan::DeepSpeedGrid& grid) {
                      {"slice_parallel_group", slice},
                      {"slice_parallel_rank", rank_in(slice, rank)}});
   }
-  return {{"new_groups", grid.creation_order()}, {"p2p_groups_if_no_send_recv", grid.p2p}, {"per_rank", ranks}};
+  return {
+      {"new_groups", grid.creation_order()}, {"p2p_groups_if_no_send_recv", grid.p2p}, {"per_rank", ranks}};
 }
 
 // With the world: every rank's view, under both topologies where both can be.
 Result<PlanJson> ranks_json(const PlanArguments& arguments) {
-  const plan::DeepSpeedTopology topology{arguments.integer("pp", 1), arguments.integer("dp", 1), arguments.integer("mp", 1)};
+  const plan::DeepSpeedTopology topology{arguments.integer("pp", 1), arguments.integer("dp", 1),
+                                         arguments.integer("mp", 1)};
   const auto grid = plan::deepspeed_grid(topology);
   if (!grid) return grid.error();
   const auto world = static_cast<std::int64_t>(grid->coordinates.size());
   if (arguments.integer("world", world) != world) return plan::rejected("AssertionError", "Invalid Grid");
   constexpr std::int64_t kMostRanksListed = 4096;  // every rank lists its groups
   if (world > kMostRanksListed)
-    return Error{ErrorCode::kMalformed, "without --world for more than 4096 ranks: every rank would list its groups"};
+    return Error{ErrorCode::kMalformed,
+                 "without --world for more than 4096 ranks: every rank would list its groups"};
   PlanJson out{{"pp", topology.pp}, {"dp", topology.dp}, {"mp", *topology.mp}, {"world", world}};
   out["PipeModelDataParallelTopology"] = topology_json(*grid);
-  if (topology.mp == 1) out["PipeDataParallelTopology"] = topology_json(*plan::deepspeed_grid({topology.pp, topology.dp, {}}));
+  if (topology.mp == 1)
+    out["PipeDataParallelTopology"] = topology_json(*plan::deepspeed_grid({topology.pp, topology.dp, {}}));
   return out;
 }
 
 Result<PlanJson> grid_json(const PlanArguments& arguments) {
-  const plan::DeepSpeedTopology topology{arguments.integer("pp", 1), arguments.integer("dp", 1), arguments.integer("mp")};
+  const plan::DeepSpeedTopology topology{arguments.integer("pp", 1), arguments.integer("dp", 1),
+                                         arguments.integer("mp")};
   const auto grid = plan::deepspeed_grid(topology);
   if (!grid) return grid.error();
   PlanJson lists{{"pipe", grid->pipe}, {"data", grid->data}};
@@ -146,13 +164,16 @@ Result<PlanJson> grid_json(const PlanArguments& arguments) {
 int plan_groups_of_deepspeed(const Subcommand& subcommand, std::span<const std::string_view> args) {
   PlanArguments arguments;
   if (const auto done = parse_plan_arguments(subcommand, kParameters, args, arguments)) return *done;
-  if (arguments.has("dp")) return print_plan_json(arguments.has("world") ? ranks_json(arguments) : grid_json(arguments));
-  if (!arguments.has("world")) return usage_error(subcommand, "--world and a size are needed, or --pp and --dp");
+  if (arguments.has("dp"))
+    return print_plan_json(arguments.has("world") ? ranks_json(arguments) : grid_json(arguments));
+  if (!arguments.has("world"))
+    return usage_error(subcommand, "--world and a size are needed, or --pp and --dp");
   if (arguments.has("zero_hpz_partition_size")) return print_plan_json(hpz_json(arguments));
   if (arguments.has("shard_size")) return print_plan_json(mics_json(arguments));
   if (arguments.has("ep_size")) return print_plan_json(expert_json(arguments));
   if (arguments.has("ep")) return print_plan_json(expert_with_tensor_json(arguments));
-  return usage_error(subcommand, "one of --zero-hpz-partition-size, --shard-size, --ep-size, --ep and --dp is needed");
+  return usage_error(subcommand,
+                     "one of --zero-hpz-partition-size, --shard-size, --ep-size, --ep and --dp is needed");
 }
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
-// `lockstep plan groups --framework device-mesh`: a mesh by names and shape, or the meshes of torchtitan by its degrees.
+// `lockstep plan groups --framework device-mesh`: a mesh by names and shape, or the meshes of torchtitan by
+// its degrees.
 #include <fmt/format.h>
 
 #include "cli/plan_groups_of.h"
@@ -36,7 +37,8 @@ Result<PlanJson> mesh_json(const PlanArguments& arguments) {
   const auto names = arguments.texts("names");
   const auto shape = arguments.integers("shape");
   if (names.size() != shape.size() || names.empty())
-    return Error{ErrorCode::kUsage, "--names and --shape must have as many entries as each other, and at least one"};
+    return Error{ErrorCode::kUsage,
+                 "--names and --shape must have as many entries as each other, and at least one"};
   plan::Mesh mesh;
   for (std::size_t i = 0; i < names.size(); ++i) mesh.push_back({names[i], shape[i]});
   const auto groups = groups_by_dimension(mesh);

@@ -8,6 +8,7 @@
 
 #include "base/mapped_file.h"
 #include "cli/arguments.h"
+#include "cli/import_deepspeed.h"
 #include "cli/output.h"
 #include "cli/plan_parts.h"
 #include "model/job_builder.h"
@@ -64,6 +65,7 @@ int run_plan_import(std::span<const std::string_view> args) {
   std::string torch_csv;
   bool old_letters = false;
   bool first_step = false;
+  DeepSpeedImport deepspeed;
   CLI::App app;
   app.add_option(
       "--torch-csv", torch_csv,
@@ -71,8 +73,24 @@ int run_plan_import(std::span<const std::string_view> args) {
   app.add_flag("--old-letters", old_letters, "the file says B for the input's gradient and BW for all of it");
   app.add_flag("--first-step", first_step,
                "with the messages that only the first step exchanges: neighbours and shapes");
+  app.add_option("--deepspeed", deepspeed.config_path, "ds_config.json of a run: becomes a plan, together with --layers");
+  app.add_option("--layers", deepspeed.layers_path, "its layers as in a plan: an array, or an object with the member layers");
+  app.add_option("--pipe", deepspeed.pipe, "its pipeline stages")->capture_default_str();
+  app.add_option("--data", deepspeed.data, "its data-parallel ranks")->capture_default_str();
+  app.add_option("--tensor", deepspeed.tensor, "its tensor slices")->capture_default_str();
+  app.add_option("--partition", deepspeed.partition, "partition_method of its PipelineModule; default parameters");
+  app.add_option("--groups", deepspeed.groups, "how its script makes parameter groups: single, megatron, one_dimensional, three_way")
+      ->capture_default_str();
+  app.add_option("--version", deepspeed.version, "release of DeepSpeed");
   if (const auto done = parse_arguments(app, kPlanImportSubcommand, args)) return *done;
-  if (torch_csv.empty()) return usage_error(kPlanImportSubcommand, "--torch-csv is required");
+  if (torch_csv.empty() == deepspeed.config_path.empty())
+    return usage_error(kPlanImportSubcommand, "either --torch-csv or --deepspeed is required");
+  if (!deepspeed.config_path.empty()) {
+    if (deepspeed.layers_path.empty()) return usage_error(kPlanImportSubcommand, "--deepspeed needs --layers: the configuration has none");
+    const auto text = import_deepspeed(deepspeed);
+    if (!text) return input_error(text.error());
+    return write_stdout(*text) ? kExitConsistent : kExitInternal;
+  }
   return import_torch(torch_csv, old_letters, first_step);
 }
 
@@ -80,8 +98,9 @@ int run_plan_import(std::span<const std::string_view> args) {
 
 const Subcommand kPlanImportSubcommand = {
     .name = "plan import",
-    .summary = "Turn a torch pipelining CSV into a Job to check, and say what is wrong with it.",
-    .usage = "plan import --torch-csv FILE [--old-letters] [--first-step]",
+    .summary = "A torch pipelining CSV as a Job to check, or a DeepSpeed configuration as a plan to gate.",
+    .usage = "plan import (--torch-csv FILE [--old-letters] [--first-step] | --deepspeed CONFIG --layers FILE [--pipe P] [--data D] "
+             "[--tensor T] [--partition METHOD] [--groups RULE] [--version V])",
     .run = run_plan_import,
 };
 

@@ -137,7 +137,9 @@ std::optional<std::int64_t> PlanArguments::integer(std::string_view key) const {
   if (!has(key)) return std::nullopt;
   return values[key].get<std::int64_t>();
 }
-bool PlanArguments::boolean(std::string_view key, bool otherwise) const { return has(key) ? values[key].get<bool>() : otherwise; }
+bool PlanArguments::boolean(std::string_view key, bool otherwise) const {
+  return has(key) ? values[key].get<bool>() : otherwise;
+}
 std::string PlanArguments::text(std::string_view key, std::string_view otherwise) const {
   return has(key) ? values[key].get<std::string>() : std::string(otherwise);
 }
@@ -155,13 +157,15 @@ PlanJson PlanArguments::only(std::span<const std::string_view> keys) const {
   return some;
 }
 
-std::optional<int> parse_plan_arguments(const Subcommand& subcommand, std::span<const PlanParameter> parameters,
+std::optional<int> parse_plan_arguments(const Subcommand& subcommand,
+                                        std::span<const PlanParameter> parameters,
                                         std::span<const std::string_view> args, PlanArguments& arguments) {
   CLI::App app;
   std::deque<std::string> texts;  // addresses stay while it grows
   std::vector<CLI::Option*> options;
   for (const PlanParameter& parameter : parameters) {
-    CLI::Option* const option = app.add_option(flag_name(parameter.key), texts.emplace_back(), std::string(parameter.help));
+    CLI::Option* const option =
+        app.add_option(flag_name(parameter.key), texts.emplace_back(), std::string(parameter.help));
     option->type_name(fmt::format("({})", kind_name(parameter.kind)));
     if (parameter.kind == ParameterKind::kBoolean) option->expected(0, 1);
     options.push_back(option);

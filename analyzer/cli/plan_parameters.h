@@ -1,4 +1,5 @@
-// Parameters of the parts of `lockstep plan`: flags named like the keys of the golden files, values kept as JSON.
+// Parameters of the parts of `lockstep plan`: flags named like the keys of the golden files, values kept as
+// JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@ using PlanJson = nlohmann::ordered_json;
 
 enum class ParameterKind {
   kInteger,
-  kBoolean,   ///< --flag, --flag true
+  kBoolean,  ///< --flag, --flag true
   kText,
   kIntegers,  ///< 0,1,2 or [0,1,2]
   kTexts,     ///< pp,dp or ["pp","dp"]
@@ -46,7 +47,8 @@ struct PlanArguments {
 };
 
 /// Fills `arguments`; an exit code: nothing is left to do (see parse_arguments).
-std::optional<int> parse_plan_arguments(const Subcommand& subcommand, std::span<const PlanParameter> parameters,
+std::optional<int> parse_plan_arguments(const Subcommand& subcommand,
+                                        std::span<const PlanParameter> parameters,
                                         std::span<const std::string_view> args, PlanArguments& arguments);
 
 /// One line of JSON on standard output, or the error on stderr.

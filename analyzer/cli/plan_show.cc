@@ -1,4 +1,5 @@
-// `lockstep plan show`: stages with their layers and optimizer groups, process groups, and calls per communicator and rank.
+// `lockstep plan show`: stages with their layers and optimizer groups, process groups, and calls per
+// communicator and rank.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,7 +28,9 @@ std::string layer_names(const plan::Plan& plan, std::size_t first, std::size_t e
   for (std::size_t i = first; i < end;) {
     const std::string name = display_name(plan.layers[i]) + (plan.layers[i].tied.empty() ? "" : " (tied)");
     std::size_t same = i + 1;
-    while (same < end && display_name(plan.layers[same]) == display_name(plan.layers[i]) && plan.layers[same].tied == plan.layers[i].tied) ++same;
+    while (same < end && display_name(plan.layers[same]) == display_name(plan.layers[i]) &&
+           plan.layers[same].tied == plan.layers[i].tied)
+      ++same;
     names.push_back(same - i == 1 ? name : fmt::format("{} x{}", name, same - i));
     i = same;
   }
@@ -39,12 +42,16 @@ std::string stages_text(const plan::Plan& plan, const plan::Expansion& expansion
   for (const auto& [rank, stage] : expansion.stages) {
     text += fmt::format("stage {}\n", expansion.layout.coordinate(plan::Axis::kStage, rank));
     for (const auto& [first, end] : stage.layers)
-      text += fmt::format("  layers  {:<10} {}\n", fmt::format("[{}, {})", first, end), printable(layer_names(plan, first, end)));
+      text += fmt::format("  layers  {:<10} {}\n", fmt::format("[{}, {})", first, end),
+                          printable(layer_names(plan, first, end)));
     for (const plan::OptimizerGroup& group : stage.groups)
-      text += fmt::format("  group   {:<10} {} tensors, {} elements\n", group.name, group.parameters.size(), group.elements());
-    for (const std::string& name : stage.dropped) text += fmt::format("  group   {:<10} empty, dropped\n", name);
+      text += fmt::format("  group   {:<10} {} tensors, {} elements\n", group.name, group.parameters.size(),
+                          group.elements());
+    for (const std::string& name : stage.dropped)
+      text += fmt::format("  group   {:<10} empty, dropped\n", name);
     for (const plan::TiedWeight& tie : stage.ties)
-      text += fmt::format("  tied    {:<10} {}{}\n", printable(tie.key), printable(tie.parameter), tie.gradient ? "" : ", without gradient");
+      text += fmt::format("  tied    {:<10} {}{}\n", printable(tie.key), printable(tie.parameter),
+                          tie.gradient ? "" : ", without gradient");
   }
   return text;
 }
@@ -55,9 +62,9 @@ std::string groups_text(const plan::Expansion& expansion) {
     std::vector<std::string> members;
     for (std::size_t i = 0; i < std::min(family.groups.size(), kMostGroupsListed); ++i)
       members.push_back(fmt::format("[{}]", fmt::join(family.groups[i], ",")).substr(0, 60));
-    text += fmt::format("  {:<16} {} of {} rank{}: {}{}\n", printable(name), family.groups.size(), family.groups[0].size(),
-                        family.groups[0].size() == 1 ? "" : "s", fmt::join(members, " "),
-                        family.groups.size() > kMostGroupsListed ? " ..." : "");
+    text += fmt::format("  {:<16} {} of {} rank{}: {}{}\n", printable(name), family.groups.size(),
+                        family.groups[0].size(), family.groups[0].size() == 1 ? "" : "s",
+                        fmt::join(members, " "), family.groups.size() > kMostGroupsListed ? " ..." : "");
   }
   return text;
 }
@@ -80,15 +87,18 @@ std::string calls_text(const plan::Expansion& expansion) {
     }
     std::vector<std::string> counts;
     for (const auto& [count, ranks] : ranks_by_count)
-      counts.push_back(ranks_by_count.size() == 1 ? fmt::format("{} each", count) : fmt::format("{} by {}", count, named_ranks(ranks, 40)));
+      counts.push_back(ranks_by_count.size() == 1 ? fmt::format("{} each", count)
+                                                  : fmt::format("{} by {}", count, named_ranks(ranks, 40)));
     Line& line = lines[communicator.name][fmt::format("{}", fmt::join(counts, ", "))];
-    if (line.communicators++ == 0) line.example = fmt::format("[{}]", fmt::join(communicator.members, ",")).substr(0, 40);
+    if (line.communicators++ == 0)
+      line.example = fmt::format("[{}]", fmt::join(communicator.members, ",")).substr(0, 40);
   }
   std::string text = "calls per communicator and rank, steady iteration\n";
   for (const auto& [name, by_counts] : lines)
     for (const auto& [counts, line] : by_counts)
-      text += fmt::format("  {:<16} {:<24} {}{}\n", printable(name), line.example, counts,
-                          line.communicators == 1 ? "" : fmt::format(" ({} communicators)", line.communicators));
+      text +=
+          fmt::format("  {:<16} {:<24} {}{}\n", printable(name), line.example, counts,
+                      line.communicators == 1 ? "" : fmt::format(" ({} communicators)", line.communicators));
   return text;
 }
 
@@ -100,10 +110,12 @@ int run_plan_show(std::span<const std::string_view> args) {
   const auto plan = load_plan(path);
   if (!plan) return input_error(plan.error());
   const auto expansion = plan::expand(*plan, plan::Iteration::kSteady);
-  if (!expansion) return input_error({expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)});
+  if (!expansion)
+    return input_error({expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)});
   const std::string_view note = plan::unchecked_version_note(framework_name(plan->framework), plan->version);
-  std::string text = fmt::format("{}: {} {} on {} ranks\n", printable(plan->name.empty() ? path : plan->name), framework_name(plan->framework),
-                                 printable(plan->version), expansion->layout.world);
+  std::string text =
+      fmt::format("{}: {} {} on {} ranks\n", printable(plan->name.empty() ? path : plan->name),
+                  framework_name(plan->framework), printable(plan->version), expansion->layout.world);
   if (!note.empty()) text += fmt::format("note: {}\n", note);
   text += stages_text(*plan, *expansion) + groups_text(*expansion) + calls_text(*expansion);
   return write_stdout(text) ? kExitConsistent : kExitInternal;

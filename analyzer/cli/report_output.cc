@@ -52,7 +52,9 @@ void ReportOutput::add_options(CLI::App& app) {
       ->allow_extra_args(false);
 }
 
-Result<std::vector<Destination>> ReportOutput::destinations() const { return parse_destinations(format_, outputs_); }
+Result<std::vector<Destination>> ReportOutput::destinations() const {
+  return parse_destinations(format_, outputs_);
+}
 
 bool write_report(const Report& report, const std::vector<Destination>& destinations) {
   bool arrived = true;

@@ -29,7 +29,8 @@ class ReportOutput {
   std::vector<std::string> outputs_{};
 };
 
-/// Every destination is tried, so that a full disk for one does not cost the others. False: one of them failed.
+/// Every destination is tried, so that a full disk for one does not cost the others. False: one of them
+/// failed.
 bool write_report(const Report& report, const std::vector<Destination>& destinations);
 
 std::vector<std::string_view> severity_names();

@@ -8,8 +8,9 @@
 namespace lockstep::plan {
 namespace {
 
-constexpr std::uint64_t kNoLimit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());  // sys.maxsize
-constexpr std::uint64_t kStartAlignment = 2;  // nccl_start_alignment_factor
+constexpr std::uint64_t kNoLimit =
+    static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());  // sys.maxsize
+constexpr std::uint64_t kStartAlignment = 2;                               // nccl_start_alignment_factor
 
 }  // namespace
 
@@ -19,9 +20,10 @@ std::optional<std::uint64_t> element_bytes(std::string_view datatype) {
     std::string_view short_name;
     std::uint64_t bytes;
   };
-  static constexpr Row kRows[] = {{"float32", "f32", 4}, {"float64", "f64", 8}, {"float16", "f16", 2}, {"bfloat16", "bf16", 2},
-                                  {"int8", "i8", 1},     {"uint8", "u8", 1},    {"int16", "i16", 2},   {"int32", "i32", 4},
-                                  {"int64", "i64", 8},   {"bool", "bool", 1},   {"complex64", "c64", 8}};
+  static constexpr Row kRows[] = {{"float32", "f32", 4},   {"float64", "f64", 8},  {"float16", "f16", 2},
+                                  {"bfloat16", "bf16", 2}, {"int8", "i8", 1},      {"uint8", "u8", 1},
+                                  {"int16", "i16", 2},     {"int32", "i32", 4},    {"int64", "i64", 8},
+                                  {"bool", "bool", 1},     {"complex64", "c64", 8}};
   for (const Row& row : kRows)
     if (datatype == row.torch_name || datatype == row.short_name) return row.bytes;
   if (datatype == "half") return 2;
@@ -30,8 +32,8 @@ std::optional<std::uint64_t> element_bytes(std::string_view datatype) {
   return std::nullopt;
 }
 
-std::vector<DdpBucket> assign_ddp_buckets(std::span<const DdpTensor> tensors, std::span<const std::uint64_t> limits,
-                                          bool in_given_order) {
+std::vector<DdpBucket> assign_ddp_buckets(std::span<const DdpTensor> tensors,
+                                          std::span<const std::uint64_t> limits, bool in_given_order) {
   struct Open {
     DdpBucket bucket{};
     std::uint64_t bytes = 0;
@@ -74,12 +76,14 @@ std::vector<DdpBucket> ddp_buckets(std::span<const DdpTensor> tensors, std::span
     return buckets;
   }
   const std::uint64_t unlimited[] = {kNoLimit};
-  auto buckets = assign_ddp_buckets(tensors, rebuilt ? std::span<const std::uint64_t>(unlimited) : capped, false);
+  auto buckets =
+      assign_ddp_buckets(tensors, rebuilt ? std::span<const std::uint64_t>(unlimited) : capped, false);
   std::ranges::reverse(buckets);  // the last layers' gradients come first
   return buckets;
 }
 
-std::vector<std::uint64_t> zero_reduce_buckets(std::span<const std::uint64_t> elements, std::uint64_t bucket_size) {
+std::vector<std::uint64_t> zero_reduce_buckets(std::span<const std::uint64_t> elements,
+                                               std::uint64_t bucket_size) {
   std::vector<std::uint64_t> buckets;
   std::uint64_t filled = 0;
   for (const std::uint64_t each : elements) {

@@ -30,11 +30,12 @@ struct DdpBucket {
   std::uint64_t limit_bytes = 0;       ///< the limit that it was filled under
 };
 
-/// compute_bucket_assignment_by_size: a bucket closes once it has reached its limit; the first of a kind under the first
-/// limit, later ones under the following, the last of which stays. `in_given_order`: the tensors are in the order in which
-/// their gradients come, so the buckets keep it; else they are sorted by their lowest index. `limits` is not empty.
-std::vector<DdpBucket> assign_ddp_buckets(std::span<const DdpTensor> tensors, std::span<const std::uint64_t> limits,
-                                          bool in_given_order);
+/// compute_bucket_assignment_by_size: a bucket closes once it has reached its limit; the first of a kind
+/// under the first limit, later ones under the following, the last of which stays. `in_given_order`: the
+/// tensors are in the order in which their gradients come, so the buckets keep it; else they are sorted by
+/// their lowest index. `limits` is not empty.
+std::vector<DdpBucket> assign_ddp_buckets(std::span<const DdpTensor> tensors,
+                                          std::span<const std::uint64_t> limits, bool in_given_order);
 
 struct DdpOptions {
   std::uint64_t first_bucket_bytes = 1024 * 1024;
@@ -43,10 +44,12 @@ struct DdpOptions {
   bool static_graph = false;
 };
 
-/// Iteration from which the rebuilt buckets hold; nothing: they are never rebuilt. Two broadcasts mark its forward pass.
+/// Iteration from which the rebuilt buckets hold; nothing: they are never rebuilt. Two broadcasts mark its
+/// forward pass.
 std::optional<int> ddp_rebuild_iteration(const DdpOptions& options);
 
-/// The buckets of one iteration, in the order in which they are reduced. `ready` is the order in which gradients come.
+/// The buckets of one iteration, in the order in which they are reduced. `ready` is the order in which
+/// gradients come.
 std::vector<DdpBucket> ddp_buckets(std::span<const DdpTensor> tensors, std::span<const std::size_t> ready,
                                    const DdpOptions& options, int iteration);
 
@@ -71,13 +74,15 @@ struct MegatronBucket {
 };
 
 /// From the tensors in order of registration; the buffer holds them in reverse.
-std::vector<MegatronBucket> megatron_buckets(std::span<const MegatronTensor> tensors, const MegatronBucketOptions& options);
+std::vector<MegatronBucket> megatron_buckets(std::span<const MegatronTensor> tensors,
+                                             const MegatronBucketOptions& options);
 
 // --- DeepSpeed ---
 
-/// ZeRO-1 and 2: elements of each reduction of gradients that come in this order; a bucket is sent before the gradient that would
-/// make it larger than `bucket_size`. A gradient larger than that goes alone.
-std::vector<std::uint64_t> zero_reduce_buckets(std::span<const std::uint64_t> elements, std::uint64_t bucket_size);
+/// ZeRO-1 and 2: elements of each reduction of gradients that come in this order; a bucket is sent before the
+/// gradient that would make it larger than `bucket_size`. A gradient larger than that goes alone.
+std::vector<std::uint64_t> zero_reduce_buckets(std::span<const std::uint64_t> elements,
+                                               std::uint64_t bucket_size);
 
 /// Without ZeRO: a bucket is sent once it is larger than `bucket_size`.
 std::vector<std::uint64_t> zero0_buckets(std::span<const std::uint64_t> elements, std::uint64_t bucket_size);

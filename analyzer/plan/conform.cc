@@ -12,7 +12,8 @@ namespace {
 /// A call as both sides can tell it. Whether the host waits is no business of the plan.
 struct Signature {
   OpKind kind = OpKind::kUnknown;
-  std::vector<std::int32_t> members{};  ///< in ascending order; of messages empty: the group is the library's choice
+  std::vector<std::int32_t>
+      members{};  ///< in ascending order; of messages empty: the group is the library's choice
   std::int32_t peer = kNoPeer;
   std::optional<std::uint64_t> count{};  ///< nothing: not a number
   std::string datatype{};
@@ -43,9 +44,12 @@ Signature signature_of(const Job& job, const Operation& operation) {
 
 /// Unknown parts agree with everything.
 bool agree(const Signature& a, const Signature& b) {
-  const auto same_text = [](const std::string& x, const std::string& y) { return x.empty() || y.empty() || x == y; };
-  return a.kind == b.kind && a.members == b.members && a.peer == b.peer && (!a.count || !b.count || a.count == b.count) &&
-         same_text(a.datatype, b.datatype) && same_text(a.redop, b.redop);
+  const auto same_text = [](const std::string& x, const std::string& y) {
+    return x.empty() || y.empty() || x == y;
+  };
+  return a.kind == b.kind && a.members == b.members && a.peer == b.peer &&
+         (!a.count || !b.count || a.count == b.count) && same_text(a.datatype, b.datatype) &&
+         same_text(a.redop, b.redop);
 }
 
 struct Sequence {
@@ -104,7 +108,8 @@ Cover cover_from(const Sequence& recorded, std::size_t offset, const std::vector
     }
     // A step that is cut short by the end of the record fits better than the whole of a shorter one.
     for (std::size_t i = 0; i < plans.size(); ++i)
-      if (const std::size_t length = agreeing(recorded, at, plans[i]); at + length == recorded.size() && length > best) {
+      if (const std::size_t length = agreeing(recorded, at, plans[i]);
+          at + length == recorded.size() && length > best) {
         best = length;
         best_plan = i;
         whole = length == plans[i].size();
@@ -172,18 +177,21 @@ ConformResult conform(const Job& recorded, const std::vector<Expansion>& iterati
   for (const Program& planned : iterations[0].job.programs()) {
     const Sequence record = sequence_of(recorded, planned.rank, &groups);
     std::vector<Sequence> plans;
-    for (const Expansion& expansion : iterations) plans.push_back(sequence_of(expansion.job, planned.rank, nullptr));
+    for (const Expansion& expansion : iterations)
+      plans.push_back(sequence_of(expansion.job, planned.rank, nullptr));
     Cover cover = best_cover(record, plans);
     cover.counts.rank = planned.rank;
     every_rank_claims = every_rank_claims && cover.counts.calls > 0;
     result.ranks.push_back(cover.counts);
     if (!cover.failing) continue;
     const Sequence& plan = plans[*cover.failing];
-    result.differences.push_back({planned.rank, cover.counts.iterations, cover.counts.partial, record.operations[cover.failing_at],
-                                  cover.counts.partial < plan.size() ? plan.operations[cover.counts.partial] : nullptr,
-                                  &iterations[*cover.failing]});
+    result.differences.push_back(
+        {planned.rank, cover.counts.iterations, cover.counts.partial, record.operations[cover.failing_at],
+         cover.counts.partial < plan.size() ? plan.operations[cover.counts.partial] : nullptr,
+         &iterations[*cover.failing]});
   }
-  std::ranges::stable_sort(result.differences, {}, [](const Difference& d) { return std::pair(d.iteration, d.position); });
+  std::ranges::stable_sort(result.differences, {},
+                           [](const Difference& d) { return std::pair(d.iteration, d.position); });
   if (!result.differences.empty())
     result.conformance = Conformance::kDiffers;
   else if (every_rank_claims)

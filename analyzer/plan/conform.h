@@ -17,10 +17,10 @@ std::string_view conformance_name(Conformance conformance);
 /// Where a rank left its plan: a call of the record against a call of the plan. Positions count from 0.
 struct Difference {
   std::int32_t rank = 0;
-  std::size_t iteration = 0;   ///< training steps before it
-  std::size_t position = 0;    ///< in the program of the iteration
-  const Operation* recorded = nullptr;  ///< nullptr: the record ends
-  const Operation* planned = nullptr;   ///< nullptr: the plan ends
+  std::size_t iteration = 0;             ///< training steps before it
+  std::size_t position = 0;              ///< in the program of the iteration
+  const Operation* recorded = nullptr;   ///< nullptr: the record ends
+  const Operation* planned = nullptr;    ///< nullptr: the plan ends
   const Expansion* expansion = nullptr;  ///< that `planned` belongs to
 };
 
@@ -39,7 +39,8 @@ struct ConformResult {
   std::vector<Difference> differences{};  ///< the first of each rank that has one, earliest first
 };
 
-/// `iterations`: the plan expanded as first, second, steady and, where it has one, skipped iteration, in this order.
+/// `iterations`: the plan expanded as first, second, steady and, where it has one, skipped iteration, in this
+/// order.
 ConformResult conform(const Job& recorded, const std::vector<Expansion>& iterations);
 
 }  // namespace lockstep::plan

@@ -42,18 +42,21 @@ Result<DeepSpeedGrid> deepspeed_grid(const DeepSpeedTopology& topology) {
   }
   const std::int64_t per_stage = topology.dp * slices;
   for (std::int64_t rank = 0; rank < world; ++rank)
-    grid.p2p.push_back({static_cast<std::int32_t>(rank), static_cast<std::int32_t>((rank + per_stage) % world)});
+    grid.p2p.push_back(
+        {static_cast<std::int32_t>(rank), static_cast<std::int32_t>((rank + per_stage) % world)});
   return grid;
 }
 
 RankLists DeepSpeedGrid::creation_order() const {
   RankLists order = model;
-  for (const RankLists* lists : {&data, &pipe, &slice}) order.insert(order.end(), lists->begin(), lists->end());
+  for (const RankLists* lists : {&data, &pipe, &slice})
+    order.insert(order.end(), lists->begin(), lists->end());
   return order;
 }
 
 const RankList& group_of(const RankLists& lists, std::int32_t rank) {
-  return *std::ranges::find_if(lists, [rank](const RankList& list) { return std::ranges::find(list, rank) != list.end(); });
+  return *std::ranges::find_if(
+      lists, [rank](const RankList& list) { return std::ranges::find(list, rank) != list.end(); });
 }
 
 }  // namespace lockstep::plan

@@ -15,10 +15,12 @@ Result<bool> check_divisible(std::int64_t number, std::int64_t divisor) {
 
 Result<bool> check_sizes(std::int64_t world, const std::vector<std::int64_t>& sizes) {
   if (world < 1 || world > kMaxWorld)
-    return Error{ErrorCode::kMalformed, fmt::format("world must be between 1 and {}, not {}", kMaxWorld, world)};
+    return Error{ErrorCode::kMalformed,
+                 fmt::format("world must be between 1 and {}, not {}", kMaxWorld, world)};
   for (const std::int64_t size : sizes)
     if (size < 1 || size > kMaxWorld)
-      return Error{ErrorCode::kMalformed, fmt::format("a size must be between 1 and {}, not {}", kMaxWorld, size)};
+      return Error{ErrorCode::kMalformed,
+                   fmt::format("a size must be between 1 and {}, not {}", kMaxWorld, size)};
   return true;
 }
 
@@ -42,12 +44,15 @@ Result<RankLists> hpz_groups(std::int64_t world, std::int64_t partition_size) {
 Result<MicsGroups> mics_groups(std::int64_t world, std::int64_t shard_size, std::int64_t devices_per_node) {
   if (const auto valid = check_sizes(world, {shard_size, devices_per_node}); !valid) return valid.error();
   if (world % shard_size != 0)
-    return rejected("AssertionError", fmt::format("dp group size is not dividable by dp_shard_size,  (world_size {}, pp_size 1, "
-                                                  "dp_shard_size {})",
-                                                  world, shard_size));
+    return rejected(
+        "AssertionError",
+        fmt::format("dp group size is not dividable by dp_shard_size,  (world_size {}, pp_size 1, "
+                    "dp_shard_size {})",
+                    world, shard_size));
   MicsGroups groups;
   groups.shard = consecutive(world, shard_size);
-  for (std::int64_t i = 0; i < shard_size; ++i) groups.replicate.push_back(strided(i, world / shard_size, shard_size));
+  for (std::int64_t i = 0; i < shard_size; ++i)
+    groups.replicate.push_back(strided(i, world / shard_size, shard_size));
   groups.span_nodes = shard_size / devices_per_node;
   return groups;
 }
@@ -63,13 +68,16 @@ Result<RankLists> mics_creation_order(const MicsGroups& groups, bool hierarchica
   if (shard_size % groups.span_nodes != 0) return rejected("AssertionError", "");
   const std::int64_t per_node = shard_size / groups.span_nodes;
   for (const RankList& shard : groups.shard)
-    for (std::int64_t node = 0; node < groups.span_nodes; ++node) order.push_back(strided(shard[0] + node * per_node, per_node));
+    for (std::int64_t node = 0; node < groups.span_nodes; ++node)
+      order.push_back(strided(shard[0] + node * per_node, per_node));
   for (const RankList& shard : groups.shard)
-    for (std::int64_t i = 0; i < per_node; ++i) order.push_back(strided(shard[0] + i, groups.span_nodes, per_node));
+    for (std::int64_t i = 0; i < per_node; ++i)
+      order.push_back(strided(shard[0] + i, groups.span_nodes, per_node));
   return order;
 }
 
-Result<ExpertGroups> expert_groups(std::int64_t world, std::int64_t pp, std::int64_t ep, bool data_before_expert) {
+Result<ExpertGroups> expert_groups(std::int64_t world, std::int64_t pp, std::int64_t ep,
+                                   bool data_before_expert) {
   if (const auto valid = check_sizes(world, {pp, ep}); !valid) return valid.error();
   if (const auto divides = check_divisible(world, pp); !divides) return divides.error();
   const std::int64_t stage = world / pp;
@@ -85,12 +93,13 @@ Result<ExpertGroups> expert_groups(std::int64_t world, std::int64_t pp, std::int
     return groups;
   }
   for (std::int64_t first = 0; first < world; first += stage)
-    for (std::int64_t i = 0; i < replicas; ++i) groups.expert_parallel.push_back(strided(first + i, ep, replicas));
+    for (std::int64_t i = 0; i < replicas; ++i)
+      groups.expert_parallel.push_back(strided(first + i, ep, replicas));
   return groups;
 }
 
-Result<ExpertGroups> expert_groups_with_tensor(std::int64_t world, std::int64_t tp, std::int64_t pp, std::int64_t ep,
-                                               bool data_before_expert) {
+Result<ExpertGroups> expert_groups_with_tensor(std::int64_t world, std::int64_t tp, std::int64_t pp,
+                                               std::int64_t ep, bool data_before_expert) {
   if (const auto valid = check_sizes(world, {tp, pp, ep, tp * pp}); !valid) return valid.error();
   if (const auto divides = check_divisible(world, tp * pp); !divides) return divides.error();
   const std::int64_t dp = world / (tp * pp);

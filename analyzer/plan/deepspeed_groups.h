@@ -1,4 +1,5 @@
-// Process groups that DeepSpeed makes: the grid of pipeline, data and model parallelism, hpZ, MiCS and experts.
+// Process groups that DeepSpeed makes: the grid of pipeline, data and model parallelism, hpZ, MiCS and
+// experts.
 #pragma once
 
 #include <optional>
@@ -22,11 +23,11 @@ using Coordinates = std::vector<std::int64_t>;
 struct DeepSpeedGrid {
   std::vector<std::string> axes{};
   std::vector<Coordinates> coordinates{};  ///< by rank
-  RankLists model{};   ///< what get_model_parallel_group() returns: all stages and slices of one data index
+  RankLists model{};  ///< what get_model_parallel_group() returns: all stages and slices of one data index
   RankLists data{};
   RankLists pipe{};
-  RankLists slice{};   ///< tensor slices; of one rank each without model parallelism
-  RankLists p2p{};     ///< by rank: itself and its successor in the pipeline, the last and the first included
+  RankLists slice{};  ///< tensor slices; of one rank each without model parallelism
+  RankLists p2p{};    ///< by rank: itself and its successor in the pipeline, the last and the first included
 
   /// In the order in which PipelineParallelGrid makes them.
   RankLists creation_order() const;
@@ -55,9 +56,10 @@ struct ExpertGroups {
   RankLists expert_data_parallel{};
 };
 /// Without model parallelism; the data-parallel groups are made first.
-Result<ExpertGroups> expert_groups(std::int64_t world, std::int64_t pp, std::int64_t ep, bool data_before_expert);
+Result<ExpertGroups> expert_groups(std::int64_t world, std::int64_t pp, std::int64_t ep,
+                                   bool data_before_expert);
 /// With tensor parallelism; the expert-parallel groups are made first.
-Result<ExpertGroups> expert_groups_with_tensor(std::int64_t world, std::int64_t tp, std::int64_t pp, std::int64_t ep,
-                                               bool data_before_expert);
+Result<ExpertGroups> expert_groups_with_tensor(std::int64_t world, std::int64_t tp, std::int64_t pp,
+                                               std::int64_t ep, bool data_before_expert);
 
 }  // namespace lockstep::plan

@@ -1,5 +1,5 @@
-// The optimizer step of DeepSpeed: tied gradients, gradient buckets, overflow, norm, parameters, loss (runtime/pipe/engine.py,
-// runtime/zero/stage_1_and_2.py, runtime/fp16, runtime/bf16_optimizer.py).
+// The optimizer step of DeepSpeed: tied gradients, gradient buckets, overflow, norm, parameters, loss
+// (runtime/pipe/engine.py, runtime/zero/stage_1_and_2.py, runtime/fp16, runtime/bf16_optimizer.py).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace lockstep::plan {
 namespace {
 
 constexpr std::string_view kFixGroups =
-    "sum the squared norms over all optimizer groups first and reduce once after the loop, or keep empty groups on every stage";
+    "sum the squared norms over all optimizer groups first and reduce once after the loop, or keep empty "
+    "groups on every stage";
 constexpr std::string_view kEngine = "pipe/engine.py";
 constexpr std::string_view kZeroFile = "zero/stage_1_and_2.py";
 
@@ -20,26 +21,41 @@ class DeepSpeedStep final : public StepProgram {
  public:
   DeepSpeedStep(const Plan& plan, Iteration iteration, RankCalls& calls)
       : plan_(plan), iteration_(iteration), calls_(calls), behaviour_(deepspeed_behaviour(plan.version)) {
-    groups_ = calls.quantity("number of optimizer groups", "optimizer group", std::string(kFixGroups), "partition");
-    ties_ = calls.quantity("number of tied weights with a gradient", "tied weight that has a gradient",
-                           "let every copy of a tied weight take a gradient, or none; reduce zeros where there is none");
+    groups_ =
+        calls.quantity("number of optimizer groups", "optimizer group", std::string(kFixGroups), "partition");
+    ties_ = calls.quantity(
+        "number of tied weights with a gradient", "tied weight that has a gradient",
+        "let every copy of a tied weight take a gradient, or none; reduce zeros where there is none");
     buckets_ = calls.quantity("number of gradient buckets", "gradient bucket", "");
-    sparse_ = calls.quantity("number of sparse gradients", "sparse gradient",
-                             "name the modules with sparse gradients in the configuration, so that every rank treats them alike",
-                             "overrides");
-    experts_ = calls.quantity("presence of MoE layers", "", "decide by what the whole model has, not by the layers of the stage");
-    tied_site_ = calls.site({{"pipe/module.py", "allreduce_tied_weight_gradients"}, {kEngine, "_exec_reduce_tied_grads"}}, {ties_});
-    bucket_site_ = calls.site({{zero() ? kZeroFile : "engine.py", "allreduce_bucket"}, {kEngine, "_exec_reduce_grads"}}, {buckets_, sparse_});
-    sparse_site_ = calls.site({{"engine.py", "sparse_allreduce_bucket"}, {kEngine, "_exec_reduce_grads"}}, {sparse_});
-    expert_site_ = calls.site({{"engine.py", "_reduce_expert_gradients"}, {kEngine, "_exec_reduce_grads"}}, {experts_});
-    overflow_site_ = calls.site({{zero() ? kZeroFile : "utils.py", "has_overflow"}, {optimizer_file(), "step"}}, {});
-    const std::vector<QuantityIndex> norm_controls = per_group() ? std::vector{groups_} : std::vector<QuantityIndex>{};
+    sparse_ = calls.quantity(
+        "number of sparse gradients", "sparse gradient",
+        "name the modules with sparse gradients in the configuration, so that every rank treats them alike",
+        "overrides");
+    experts_ = calls.quantity("presence of MoE layers", "",
+                              "decide by what the whole model has, not by the layers of the stage");
+    tied_site_ = calls.site(
+        {{"pipe/module.py", "allreduce_tied_weight_gradients"}, {kEngine, "_exec_reduce_tied_grads"}},
+        {ties_});
+    bucket_site_ =
+        calls.site({{zero() ? kZeroFile : "engine.py", "allreduce_bucket"}, {kEngine, "_exec_reduce_grads"}},
+                   {buckets_, sparse_});
+    sparse_site_ =
+        calls.site({{"engine.py", "sparse_allreduce_bucket"}, {kEngine, "_exec_reduce_grads"}}, {sparse_});
+    expert_site_ =
+        calls.site({{"engine.py", "_reduce_expert_gradients"}, {kEngine, "_exec_reduce_grads"}}, {experts_});
+    overflow_site_ =
+        calls.site({{zero() ? kZeroFile : "utils.py", "has_overflow"}, {optimizer_file(), "step"}}, {});
+    const std::vector<QuantityIndex> norm_controls =
+        per_group() ? std::vector{groups_} : std::vector<QuantityIndex>{};
     norm_site_ = calls.site({{norm_file(), norm_function()}, {optimizer_file(), "step"}}, norm_controls);
-    moe_norm_site_ = calls.site({{"utils.py", "get_norm_with_moe_layers"}, {optimizer_file(), "step"}}, {experts_});
-    scaled_norm_site_ = calls.site({{"fp16/fused_optimizer.py", "step"}, {"engine.py", "_take_model_step"}}, {});
+    moe_norm_site_ =
+        calls.site({{"utils.py", "get_norm_with_moe_layers"}, {optimizer_file(), "step"}}, {experts_});
+    scaled_norm_site_ =
+        calls.site({{"fp16/fused_optimizer.py", "step"}, {"engine.py", "_take_model_step"}}, {});
     gather_site_ = calls.site({{kZeroFile, "all_gather_dp_groups"}, {optimizer_file(), "step"}}, {groups_});
     loss_site_ = calls.site({{kEngine, "_aggregate_total_loss"}, {kEngine, "train_batch"}}, {});
-    loss_data_site_ = calls.site({{kEngine, "_aggregate_total_loss"}, {kEngine, "train_batch"}, {"", "average over data"}}, {});
+    loss_data_site_ = calls.site(
+        {{kEngine, "_aggregate_total_loss"}, {kEngine, "train_batch"}, {"", "average over data"}}, {});
     fetch_site_ = calls.site({{"zero/partitioned_param_coordinator.py", "fetch_sub_module"}}, {});
     scatter_site_ = calls.site({{"zero/stage3.py", "reduce_scatter_coalesced"}}, {});
   }
@@ -87,7 +103,9 @@ class DeepSpeedStep final : public StepProgram {
   bool zero() const { return plan_.optimizer.stepper == Stepper::kZero; }
   bool pipelined() const { return plan_.schedule.name != "none"; }
   bool per_group() const { return plan_.optimizer.norm == NormReduction::kPerGroup; }
-  std::uint64_t data_size() const { return static_cast<std::uint64_t>(calls_.layout().group_size("data", calls_.rank())); }
+  std::uint64_t data_size() const {
+    return static_cast<std::uint64_t>(calls_.layout().group_size("data", calls_.rank()));
+  }
 
   std::string_view optimizer_file() const {
     switch (plan_.optimizer.stepper) {
@@ -103,7 +121,9 @@ class DeepSpeedStep final : public StepProgram {
         return "fp16/fused_optimizer.py";
     }
   }
-  std::string_view norm_file() const { return zero() || plan_.optimizer.stepper == Stepper::kZero3 ? optimizer_file() : "utils.py"; }
+  std::string_view norm_file() const {
+    return zero() || plan_.optimizer.stepper == Stepper::kZero3 ? optimizer_file() : "utils.py";
+  }
   std::string_view norm_function() const {
     switch (plan_.optimizer.stepper) {
       case Stepper::kZero:
@@ -123,28 +143,35 @@ class DeepSpeedStep final : public StepProgram {
     std::string why;
     for (const TiedWeight& tie : state.stage.ties) {
       if (!tie.gradient) {
-        why = fmt::format("on stage {} {}, so it has no gradient to reduce", state.stage_index, tie.why_no_gradient);
+        why = fmt::format("on stage {} {}, so it has no gradient to reduce", state.stage_index,
+                          tie.why_no_gradient);
         continue;
       }
       ++reduced;
-      calls_.collective(tied_site_, {.family = "tied." + tie.key, .count = tie.elements, .datatype = gradient_type(), .redop = "sum",
+      calls_.collective(tied_site_, {.family = "tied." + tie.key,
+                                     .count = tie.elements,
+                                     .datatype = gradient_type(),
+                                     .redop = "sum",
                                      .label = fmt::format("tied weight {}", tie.parameter)});
     }
     calls_.set(ties_, reduced, why);
   }
 
   std::string_view gradient_type() const {
-    return plan_.optimizer.stepper == Stepper::kBf16 ? std::string_view("f32") : std::string_view(plan_.datatype);
+    return plan_.optimizer.stepper == Stepper::kBf16 ? std::string_view("f32")
+                                                     : std::string_view(plan_.datatype);
   }
 
-  /// Elements in the order in which they are reduced: by optimizer group with a pipeline, else as backward reaches them.
+  /// Elements in the order in which they are reduced: by optimizer group with a pipeline, else as backward
+  /// reaches them.
   std::vector<std::uint64_t> gradients(const RankState& state, bool of_experts) const {
     std::vector<std::uint64_t> elements;
     const auto add = [&](const OwnedParameter& owned) {
       const bool sparse = owned.parameter->sparse || is_sparse(state, owned);
       // Without ZeRO the engine puts zeros where a gradient is missing.
       const bool comes = zero() ? owned.gradient : !owned.parameter->frozen;
-      if (comes && owned.parameter->expert == of_experts && !(sparse && !zero())) elements.push_back(owned.parameter->shape.elements());
+      if (comes && owned.parameter->expert == of_experts && !(sparse && !zero()))
+        elements.push_back(owned.parameter->shape.elements());
     };
     if (zero() && pipelined()) {
       for (const OptimizerGroup& group : state.stage.groups)
@@ -157,7 +184,8 @@ class DeepSpeedStep final : public StepProgram {
   }
 
   static bool is_sparse(const RankState& state, const OwnedParameter& owned) {
-    return std::ranges::find(state.settings.sparse_layers, static_cast<std::int64_t>(owned.layer)) != state.settings.sparse_layers.end();
+    return std::ranges::find(state.settings.sparse_layers, static_cast<std::int64_t>(owned.layer)) !=
+           state.settings.sparse_layers.end();
   }
 
   void reduce_sparse(const RankState& state) {
@@ -165,13 +193,24 @@ class DeepSpeedStep final : public StepProgram {
     for (const OwnedParameter& owned : state.stage.parameters) {
       if (!owned.parameter->sparse && !is_sparse(state, owned)) continue;
       ++number;
-      const std::uint64_t rows = owned.parameter->shape.sizes.empty() ? 1 : static_cast<std::uint64_t>(owned.parameter->shape.sizes[0]);
-      for (const auto& [count, datatype] : {std::pair<std::uint64_t, std::string_view>{1, "i64"}, {rows, "i64"}, {1, "i64"},
+      const std::uint64_t rows = owned.parameter->shape.sizes.empty()
+                                     ? 1
+                                     : static_cast<std::uint64_t>(owned.parameter->shape.sizes[0]);
+      for (const auto& [count, datatype] : {std::pair<std::uint64_t, std::string_view>{1, "i64"},
+                                            {rows, "i64"},
+                                            {1, "i64"},
                                             {owned.parameter->shape.elements(), plan_.datatype}})
-        calls_.collective(sparse_site_, {.kind = OpKind::kAllGather, .family = "data", .count = count, .datatype = datatype,
-                                         .label = fmt::format("sparse gradient of {}", owned.parameter->name)});
+        calls_.collective(sparse_site_,
+                          {.kind = OpKind::kAllGather,
+                           .family = "data",
+                           .count = count,
+                           .datatype = datatype,
+                           .label = fmt::format("sparse gradient of {}", owned.parameter->name)});
     }
-    calls_.set(sparse_, number, number > 0 ? fmt::format("rank {} has {} sparse gradient{}", calls_.rank(), number, number == 1 ? "" : "s") : "");
+    calls_.set(sparse_, number,
+               number > 0 ? fmt::format("rank {} has {} sparse gradient{}", calls_.rank(), number,
+                                        number == 1 ? "" : "s")
+                          : "");
   }
 
   void reduce_gradients(const RankState& state) {
@@ -181,30 +220,43 @@ class DeepSpeedStep final : public StepProgram {
                                 : zero0_buckets(elements, plan_.optimizer.reduce_bucket);
     calls_.set(buckets_, static_cast<std::int64_t>(buckets.size()));
     for (const std::uint64_t count : buckets)
-      calls_.collective(bucket_site_, {.family = "data", .count = count, .datatype = gradient_type(), .redop = "sum", .label = "ReduceGrads"});
+      calls_.collective(bucket_site_, {.family = "data",
+                                       .count = count,
+                                       .datatype = gradient_type(),
+                                       .redop = "sum",
+                                       .label = "ReduceGrads"});
     calls_.set(experts_, state.stage.experts ? 1 : 0,
                fmt::format("stage {} has {}MoE layers", state.stage_index, state.stage.experts ? "" : "no "));
     for (const std::uint64_t count : zero0_buckets(gradients(state, true), plan_.optimizer.reduce_bucket))
-      calls_.collective(expert_site_, {.family = "expert_data", .count = count, .datatype = gradient_type(), .redop = "sum"});
+      calls_.collective(
+          expert_site_,
+          {.family = "expert_data", .count = count, .datatype = gradient_type(), .redop = "sum"});
   }
 
-  void model_reduce(SiteIndex site, std::string_view datatype, std::string_view redop, std::string_view label) {
+  void model_reduce(SiteIndex site, std::string_view datatype, std::string_view redop,
+                    std::string_view label) {
     if (behaviour_.skips_lone_model_group && calls_.layout().group_size("model", calls_.rank()) == 1) return;
-    calls_.collective(site, {.family = "model", .count = 1, .datatype = datatype, .redop = redop, .label = label});
+    calls_.collective(site,
+                      {.family = "model", .count = 1, .datatype = datatype, .redop = redop, .label = label});
   }
 
   void step(const RankState& state) {
     const OptimizerPlan& optimizer = plan_.optimizer;
     const bool partitioned = zero() || optimizer.stepper == Stepper::kZero3;
-    if (optimizer.loss_scale && optimizer.stepper != Stepper::kBf16 && optimizer.stepper != Stepper::kEngine) {
+    if (optimizer.loss_scale && optimizer.stepper != Stepper::kBf16 &&
+        optimizer.stepper != Stepper::kEngine) {
       if (partitioned)
-        calls_.collective(overflow_site_, {.family = "data", .count = 1, .datatype = "u8", .redop = "max", .label = "overflow"});
+        calls_.collective(
+            overflow_site_,
+            {.family = "data", .count = 1, .datatype = "u8", .redop = "max", .label = "overflow"});
       model_reduce(overflow_site_, "u8", "max", "overflow");
       if (iteration_ == Iteration::kSkipped) return;
     }
     reduce_norms(state, partitioned);
     if (optimizer.stepper == Stepper::kFused)
-      calls_.collective(scaled_norm_site_, {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = "scaled norm"});
+      calls_.collective(
+          scaled_norm_site_,
+          {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = "scaled norm"});
     if (zero() || optimizer.stepper == Stepper::kBf16) gather_parameters(state);
   }
 
@@ -214,16 +266,23 @@ class DeepSpeedStep final : public StepProgram {
     calls_.set(groups_, static_cast<std::int64_t>(number), state.stage.why_dropped);
     const std::size_t rounds = per_group() ? number : 1;
     for (std::size_t i = 0; i < rounds; ++i) {
-      const std::string label = per_group() ? fmt::format("optimizer group {} of {} ({})", i + 1, number, state.stage.groups[i].name)
+      const std::string label = per_group() ? fmt::format("optimizer group {} of {} ({})", i + 1, number,
+                                                          state.stage.groups[i].name)
                                             : std::string("norm of all groups");
       if (partitioned)
-        calls_.collective(norm_site_, {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = label});
+        calls_.collective(norm_site_,
+                          {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = label});
       model_reduce(norm_site_, "f32", "sum", label);
     }
-    const bool asks_for_experts = plan_.optimizer.stepper == Stepper::kBf16 || plan_.optimizer.stepper == Stepper::kUnfused;
+    const bool asks_for_experts =
+        plan_.optimizer.stepper == Stepper::kBf16 || plan_.optimizer.stepper == Stepper::kUnfused;
     if (asks_for_experts && state.stage.experts) {
-      calls_.collective(moe_norm_site_, {.family = "expert", .count = 1, .datatype = "f32", .redop = "sum", .label = "expert norm"});
-      calls_.collective(moe_norm_site_, {.family = "pipe", .count = 1, .datatype = "f32", .redop = "sum", .label = "expert norm"});
+      calls_.collective(
+          moe_norm_site_,
+          {.family = "expert", .count = 1, .datatype = "f32", .redop = "sum", .label = "expert norm"});
+      calls_.collective(
+          moe_norm_site_,
+          {.family = "pipe", .count = 1, .datatype = "f32", .redop = "sum", .label = "expert norm"});
     }
   }
 
@@ -233,12 +292,15 @@ class DeepSpeedStep final : public StepProgram {
     if (ranks == 1 && behaviour_.skips_lone_allgather) return;
     for (const OptimizerGroup& group : state.stage.groups) {
       const std::uint64_t partition = zero_padded_elements(group.elements(), ranks) / ranks;
-      const std::uint64_t shards = std::max<std::uint64_t>(1, partition * ranks / plan_.optimizer.allgather_bucket);
+      const std::uint64_t shards =
+          std::max<std::uint64_t>(1, partition * ranks / plan_.optimizer.allgather_bucket);
       std::uint64_t shard = partition / shards;
       shard -= shard % 2;
       for (std::uint64_t i = 0; i < shards; ++i)
-        calls_.collective(gather_site_, {.kind = OpKind::kAllGather, .family = "data",
-                                         .count = i + 1 == shards ? partition - i * shard : shard, .datatype = plan_.datatype,
+        calls_.collective(gather_site_, {.kind = OpKind::kAllGather,
+                                         .family = "data",
+                                         .count = i + 1 == shards ? partition - i * shard : shard,
+                                         .datatype = plan_.datatype,
                                          .label = fmt::format("parameters of the {} group", group.name)});
     }
   }
@@ -248,17 +310,25 @@ class DeepSpeedStep final : public StepProgram {
     std::vector<std::pair<std::size_t, std::uint64_t>> layers = elements_by_layer(state, false);
     if (reverse) std::ranges::reverse(layers);
     for (const auto& [layer, elements] : layers)
-      calls_.collective(fetch_site_, {.kind = OpKind::kAllGather, .family = "data", .count = elements, .datatype = plan_.datatype,
+      calls_.collective(fetch_site_, {.kind = OpKind::kAllGather,
+                                      .family = "data",
+                                      .count = elements,
+                                      .datatype = plan_.datatype,
                                       .label = fmt::format("layer {}", layer)});
   }
   void reduce_scatter_layers(const RankState& state) {
     auto layers = elements_by_layer(state, true);
     std::ranges::reverse(layers);
     for (const auto& [layer, elements] : layers)
-      calls_.collective(scatter_site_, {.kind = OpKind::kReduceScatter, .family = "data", .count = elements, .datatype = plan_.datatype,
-                                        .redop = "sum", .label = fmt::format("layer {}", layer)});
+      calls_.collective(scatter_site_, {.kind = OpKind::kReduceScatter,
+                                        .family = "data",
+                                        .count = elements,
+                                        .datatype = plan_.datatype,
+                                        .redop = "sum",
+                                        .label = fmt::format("layer {}", layer)});
   }
-  std::vector<std::pair<std::size_t, std::uint64_t>> elements_by_layer(const RankState& state, bool with_gradient) const {
+  std::vector<std::pair<std::size_t, std::uint64_t>> elements_by_layer(const RankState& state,
+                                                                       bool with_gradient) const {
     std::vector<std::pair<std::size_t, std::uint64_t>> layers;
     const std::uint64_t ranks = data_size();
     for (const OwnedParameter& owned : state.stage.parameters) {
@@ -272,8 +342,13 @@ class DeepSpeedStep final : public StepProgram {
   void aggregate_loss(const RankState& state) {
     const RankList& pipe = *calls_.layout().group("pipe", calls_.rank());
     if (state.stage_index == plan_.topology.pipe - 1 && data_size() > 1)
-      calls_.collective(loss_data_site_, {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = "loss"});
-    calls_.collective(loss_site_, {.kind = OpKind::kBroadcast, .family = "pipe", .count = 2, .datatype = "f32", .root = pipe.back(),
+      calls_.collective(loss_data_site_,
+                        {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = "loss"});
+    calls_.collective(loss_site_, {.kind = OpKind::kBroadcast,
+                                   .family = "pipe",
+                                   .count = 2,
+                                   .datatype = "f32",
+                                   .root = pipe.back(),
                                    .label = "loss"});
   }
 
@@ -282,8 +357,9 @@ class DeepSpeedStep final : public StepProgram {
   RankCalls& calls_;
   DeepSpeedBehaviour behaviour_;
   QuantityIndex groups_ = 0, ties_ = 0, buckets_ = 0, sparse_ = 0, experts_ = 0;
-  SiteIndex tied_site_{}, bucket_site_{}, sparse_site_{}, expert_site_{}, overflow_site_{}, norm_site_{}, moe_norm_site_{},
-      scaled_norm_site_{}, gather_site_{}, loss_site_{}, loss_data_site_{}, fetch_site_{}, scatter_site_{};
+  SiteIndex tied_site_{}, bucket_site_{}, sparse_site_{}, expert_site_{}, overflow_site_{}, norm_site_{},
+      moe_norm_site_{}, scaled_norm_site_{}, gather_site_{}, loss_site_{}, loss_data_site_{}, fetch_site_{},
+      scatter_site_{};
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Row-major meshes: groups of a dimension (torch.distributed.device_mesh) and torchtitan's views (parallel_dims.py).
+// Row-major meshes: groups of a dimension (torch.distributed.device_mesh) and torchtitan's views
+// (parallel_dims.py).
 #include "plan/device_mesh.h"
 
 #include <fmt/format.h>
@@ -39,16 +40,19 @@ Result<RankLists> mesh_groups(const Mesh& mesh, std::size_t dimension) {
 Result<TitanMeshes> titan_meshes(const TitanDegrees& degrees) {
   const auto& [world, pp, dp_replicate, dp_shard, cp, tp, ep] = degrees;
   const std::vector<std::string> names{"pp", "dp_replicate", "cp", "tp", "ep"};
-  if (const auto others = checked_world(names, std::vector{pp, dp_replicate, cp, tp, ep}); !others) return others.error();
+  if (const auto others = checked_world(names, std::vector{pp, dp_replicate, cp, tp, ep}); !others)
+    return others.error();
   const std::int64_t fixed = pp * dp_replicate * cp * tp;
   const std::int64_t shard = dp_shard == -1 ? world / fixed : dp_shard;
   if (world > kMaxWorld || shard < 1 || fixed * shard != world)
-    return rejected("AssertionError", fmt::format("Invalid parallel dims: dp_replicate({}) * dp_shard({}) * cp({}) * tp({}) * "
-                                                  "pp({}) != WORLD_SIZE({})",
-                                                  dp_replicate, shard, cp, tp, pp, world));
+    return rejected("AssertionError",
+                    fmt::format("Invalid parallel dims: dp_replicate({}) * dp_shard({}) * cp({}) * tp({}) * "
+                                "pp({}) != WORLD_SIZE({})",
+                                dp_replicate, shard, cp, tp, pp, world));
   const std::int64_t fsdp = shard * cp;
   if (fsdp * tp % ep != 0)
-    return rejected("AssertionError", fmt::format("ep({}) does not divide dp_shard({}) * cp({}) * tp({})", ep, shard, cp, tp));
+    return rejected("AssertionError",
+                    fmt::format("ep({}) does not divide dp_shard({}) * cp({}) * tp({})", ep, shard, cp, tp));
   const std::int64_t batch = dp_replicate * shard;
   return TitanMeshes{
       .dataloading = {{"pp", pp}, {"batch", batch}, {"cp", cp}, {"tp", tp}},

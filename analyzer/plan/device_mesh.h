@@ -14,8 +14,9 @@ struct MeshDimension {
 };
 using Mesh = std::vector<MeshDimension>;
 
-/// The groups of one dimension of a row-major mesh, in order of creation: that of mesh.swapdims(-1, dimension).reshape(-1, size),
-/// which is not the order of first ranks. Errors: sizes below 1, worlds beyond kMaxWorld.
+/// The groups of one dimension of a row-major mesh, in order of creation: that of mesh.swapdims(-1,
+/// dimension).reshape(-1, size), which is not the order of first ranks. Errors: sizes below 1, worlds beyond
+/// kMaxWorld.
 Result<RankLists> mesh_groups(const Mesh& mesh, std::size_t dimension);
 
 /// Degrees of torchtitan's ParallelDims.

@@ -14,7 +14,10 @@ namespace {
 bool applies(const Override& entry, const Layout& layout, std::int32_t rank) {
   return std::ranges::all_of(entry.where, [&](const auto& axis_and_index) {
     const auto& [axis, index] = axis_and_index;
-    const Axis which = axis == "pipe" ? Axis::kStage : axis == "data" ? Axis::kData : axis == "tensor" ? Axis::kTensor : Axis::kRank;
+    const Axis which = axis == "pipe"     ? Axis::kStage
+                       : axis == "data"   ? Axis::kData
+                       : axis == "tensor" ? Axis::kTensor
+                                          : Axis::kRank;
     return layout.coordinate(which, rank) == index;
   });
 }
@@ -26,8 +29,10 @@ RankSettings settings_of(const Plan& plan, const Layout& layout, std::int32_t ra
     if (entry.clip_grad) settings.clip_grad = *entry.clip_grad;
     if (entry.find_unused) settings.find_unused = *entry.find_unused;
     if (entry.drop_empty) settings.drop_empty = *entry.drop_empty;
-    settings.unused_layers.insert(settings.unused_layers.end(), entry.unused_layers.begin(), entry.unused_layers.end());
-    settings.sparse_layers.insert(settings.sparse_layers.end(), entry.sparse_layers.begin(), entry.sparse_layers.end());
+    settings.unused_layers.insert(settings.unused_layers.end(), entry.unused_layers.begin(),
+                                  entry.unused_layers.end());
+    settings.sparse_layers.insert(settings.sparse_layers.end(), entry.sparse_layers.begin(),
+                                  entry.sparse_layers.end());
   }
   return settings;
 }
@@ -50,9 +55,11 @@ class StageCache {
   StageCache(const Plan& plan, const Parts& parts) : plan_(plan), parts_(parts) {}
 
   const Stage& get(std::int64_t stage, const RankSettings& settings) {
-    const auto found = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->stage == stage && entry->settings == settings; });
+    const auto found = std::ranges::find_if(
+        entries_, [&](const auto& entry) { return entry->stage == stage && entry->settings == settings; });
     if (found != entries_.end()) return (*found)->value;
-    entries_.push_back(std::make_unique<Entry>(Entry{stage, settings, make_stage(plan_, parts_, stage, settings)}));
+    entries_.push_back(
+        std::make_unique<Entry>(Entry{stage, settings, make_stage(plan_, parts_, stage, settings)}));
     return entries_.back()->value;
   }
 

@@ -1,4 +1,5 @@
-// A plan worked out: every rank's program of one iteration as a Job, and what the number of its calls depends on.
+// A plan worked out: every rank's program of one iteration as a Job, and what the number of its calls depends
+// on.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +18,21 @@ namespace lockstep::plan {
 
 /// Iterations that differ from each other.
 enum class Iteration : std::uint8_t {
-  kFirst,    ///< shapes are exchanged, DDP has one bucket
-  kSecond,   ///< DDP rebuilds its buckets
+  kFirst,   ///< shapes are exchanged, DDP has one bucket
+  kSecond,  ///< DDP rebuilds its buckets
   kSteady,
   kSkipped,  ///< an overflow was found: no step is made
 };
 std::string_view iteration_name(Iteration iteration);
 
-/// Trip count of a loop, or guard (0 or 1), or size, that decides about calls. Whether it varies, and over which axes, is read off its
-/// values.
+/// Trip count of a loop, or guard (0 or 1), or size, that decides about calls. Whether it varies, and over
+/// which axes, is read off its values.
 struct Quantity {
-  std::string name{};     ///< "number of optimizer groups"
-  std::string per{};      ///< of a loop: "optimizer group"; of a guard or size: empty
-  std::string fix{};      ///< what would make it the same everywhere, or of no consequence
-  std::string field{};    ///< of the plan that decides: "partition"
-  std::vector<std::int64_t> by_rank{};           ///< kUnset where the rank never came to it
+  std::string name{};                   ///< "number of optimizer groups"
+  std::string per{};                    ///< of a loop: "optimizer group"; of a guard or size: empty
+  std::string fix{};                    ///< what would make it the same everywhere, or of no consequence
+  std::string field{};                  ///< of the plan that decides: "partition"
+  std::vector<std::int64_t> by_rank{};  ///< kUnset where the rank never came to it
   std::map<std::int32_t, std::string> reasons{};  ///< by rank: why it is what it is there
   static constexpr std::int64_t kUnset = -1;
 };
@@ -43,10 +44,12 @@ struct Expansion {
   Parts parts{};
   std::map<std::int32_t, Stage> stages{};  ///< by rank: of the first rank of each stage
   std::vector<Quantity> quantities{};
-  std::map<SiteIndex, std::vector<QuantityIndex>> controls{};  ///< by call site of Job: what its calls depend on
+  std::map<SiteIndex, std::vector<QuantityIndex>>
+      controls{};  ///< by call site of Job: what its calls depend on
 };
 
-/// Errors: fields that do not fit together (with their path in the plan), what the framework itself would refuse.
+/// Errors: fields that do not fit together (with their path in the plan), what the framework itself would
+/// refuse.
 Result<Expansion> expand(const Plan& plan, Iteration iteration);
 
 }  // namespace lockstep::plan

@@ -27,13 +27,17 @@ const Fields::Json* Fields::find(std::string_view key) {
 
 bool Fields::has(std::string_view key) { return find(key) != nullptr; }
 
-std::int64_t Fields::integer(std::string_view key, std::int64_t otherwise, std::int64_t lowest, std::int64_t highest) {
+std::int64_t Fields::integer(std::string_view key, std::int64_t otherwise, std::int64_t lowest,
+                             std::int64_t highest) {
   const Json* const value = find(key);
   if (value == nullptr) return otherwise;
   // Unsigned numbers beyond 2^63 would wrap around.
-  const bool fits = value->is_number_integer() && (!value->is_number_unsigned() || value->get<std::uint64_t>() <= INT64_MAX);
-  if (fits && value->get<std::int64_t>() >= lowest && value->get<std::int64_t>() <= highest) return value->get<std::int64_t>();
-  fail(path_of(key), fmt::format("must be an integer between {} and {}, not {}", lowest, highest, value->dump().substr(0, 60)));
+  const bool fits = value->is_number_integer() &&
+                    (!value->is_number_unsigned() || value->get<std::uint64_t>() <= INT64_MAX);
+  if (fits && value->get<std::int64_t>() >= lowest && value->get<std::int64_t>() <= highest)
+    return value->get<std::int64_t>();
+  fail(path_of(key), fmt::format("must be an integer between {} and {}, not {}", lowest, highest,
+                                 value->dump().substr(0, 60)));
   return otherwise;
 }
 
@@ -61,14 +65,16 @@ std::string Fields::text(std::string_view key, std::string_view otherwise) {
   return std::string(otherwise);
 }
 
-std::size_t Fields::choice(std::string_view key, std::size_t otherwise, std::span<const std::string_view> names) {
+std::size_t Fields::choice(std::string_view key, std::size_t otherwise,
+                           std::span<const std::string_view> names) {
   const Json* const value = find(key);
   if (value == nullptr) return otherwise;
   if (value->is_string()) {
     const auto found = std::ranges::find(names, value->get_ref<const std::string&>());
     if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   }
-  fail(path_of(key), fmt::format("must be one of {}, not {}", fmt::join(names, ", "), value->dump().substr(0, 60)));
+  fail(path_of(key),
+       fmt::format("must be one of {}, not {}", fmt::join(names, ", "), value->dump().substr(0, 60)));
   return otherwise;
 }
 
@@ -82,7 +88,8 @@ std::vector<std::int64_t> Fields::integers(std::string_view key, std::int64_t lo
   }
   for (std::size_t i = 0; i < value->size(); ++i) {
     const Json& item = (*value)[i];
-    const bool fits = item.is_number_integer() && (!item.is_number_unsigned() || item.get<std::uint64_t>() <= INT64_MAX);
+    const bool fits =
+        item.is_number_integer() && (!item.is_number_unsigned() || item.get<std::uint64_t>() <= INT64_MAX);
     if (!fits || item.get<std::int64_t>() < lowest || item.get<std::int64_t>() > highest) {
       fail(path_of(key, i), fmt::format("must be an integer between {} and {}", lowest, highest));
       return list;

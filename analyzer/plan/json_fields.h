@@ -13,18 +13,20 @@
 
 namespace lockstep::plan {
 
-/// A member of an object is asked for by name, and what was never asked for is an unknown field. The first error stays; after it
-/// every answer is the default.
+/// A member of an object is asked for by name, and what was never asked for is an unknown field. The first
+/// error stays; after it every answer is the default.
 class Fields {
  public:
   using Json = nlohmann::json;
 
-  Fields(const Json& value, std::string path, std::optional<Error>& error) : value_(value), path_(std::move(path)), error_(error) {
+  Fields(const Json& value, std::string path, std::optional<Error>& error)
+      : value_(value), path_(std::move(path)), error_(error) {
     if (!value_.is_object()) fail(path_, "must be an object");
   }
 
   bool has(std::string_view key);
-  std::int64_t integer(std::string_view key, std::int64_t otherwise, std::int64_t lowest, std::int64_t highest);
+  std::int64_t integer(std::string_view key, std::int64_t otherwise, std::int64_t lowest,
+                       std::int64_t highest);
   double number(std::string_view key, double otherwise);
   bool boolean(std::string_view key, bool otherwise);
   std::string text(std::string_view key, std::string_view otherwise);
@@ -38,7 +40,9 @@ class Fields {
   Fields object(std::string_view key);
 
   std::string path_of(std::string_view key) const { return path_ + '.' + std::string(key); }
-  std::string path_of(std::string_view key, std::size_t index) const { return path_of(key) + '[' + std::to_string(index) + ']'; }
+  std::string path_of(std::string_view key, std::size_t index) const {
+    return path_of(key) + '[' + std::to_string(index) + ']';
+  }
   void fail(const std::string& path, std::string_view message);
   bool failed() const { return error_.has_value(); }
   std::optional<Error>& error() { return error_; }

@@ -16,7 +16,8 @@ namespace {
 std::vector<std::int32_t> position_in_group(const GroupFamily& family, std::int64_t world) {
   std::vector<std::int32_t> positions(static_cast<std::size_t>(world), 0);
   for (const RankList& group : family.groups)
-    for (std::size_t i = 0; i < group.size(); ++i) positions[static_cast<std::size_t>(group[i])] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < group.size(); ++i)
+      positions[static_cast<std::size_t>(group[i])] = static_cast<std::int32_t>(i);
   return positions;
 }
 
@@ -41,7 +42,8 @@ class LayoutMaker {
       values = position_in_group(found->second, layout_.world);
   }
 
-  void add_ties(const std::map<std::string, std::vector<std::int64_t>>& tied_stages, std::string_view pipe_family) {
+  void add_ties(const std::map<std::string, std::vector<std::int64_t>>& tied_stages,
+                std::string_view pipe_family) {
     const RankLists pipes = layout_.families.find(pipe_family)->second.groups;
     for (const auto& [key, stages] : tied_stages) {
       RankLists groups;
@@ -53,7 +55,8 @@ class LayoutMaker {
     }
   }
 
-  Layout finish(std::string_view pipe, std::string_view tensor, std::string_view expert, std::string_view data) {
+  Layout finish(std::string_view pipe, std::string_view tensor, std::string_view expert,
+                std::string_view data) {
     set_axis(Axis::kStage, pipe);
     set_axis(Axis::kTensor, tensor);
     set_axis(Axis::kExpert, expert);
@@ -69,7 +72,8 @@ class LayoutMaker {
   Layout layout_{};
 };
 
-Result<Layout> deepspeed_layout(const Plan& plan, const std::map<std::string, std::vector<std::int64_t>>& tied_stages) {
+Result<Layout> deepspeed_layout(const Plan& plan,
+                                const std::map<std::string, std::vector<std::int64_t>>& tied_stages) {
   const Topology& topology = plan.topology;
   const auto grid = deepspeed_grid({topology.pipe, topology.data, topology.tensor});
   if (!grid) return grid.error();
@@ -80,9 +84,10 @@ Result<Layout> deepspeed_layout(const Plan& plan, const std::map<std::string, st
   maker.add("pipe", grid->pipe);
   maker.add("slice", grid->slice);
   if (topology.expert > 1) {
-    const auto experts = topology.tensor > 1
-                             ? expert_groups_with_tensor(world, topology.tensor, topology.pipe, topology.expert, false)
-                             : expert_groups(world, topology.pipe, topology.expert, false);
+    const auto experts =
+        topology.tensor > 1
+            ? expert_groups_with_tensor(world, topology.tensor, topology.pipe, topology.expert, false)
+            : expert_groups(world, topology.pipe, topology.expert, false);
     if (!experts) return experts.error();
     maker.add("expert", experts->expert_parallel);
     maker.add("expert_data", experts->expert_data_parallel);
@@ -135,7 +140,10 @@ Result<Layout> megatron_layout(const Plan& plan) {
 Result<Layout> torch_layout(const Plan& plan) {
   const Topology& topology = plan.topology;
   const std::int64_t shard = topology.data / topology.replicate;
-  const Mesh mesh{{"pp", topology.pipe}, {"dp_replicate", topology.replicate}, {"fsdp", shard * topology.context}, {"tp", topology.tensor}};
+  const Mesh mesh{{"pp", topology.pipe},
+                  {"dp_replicate", topology.replicate},
+                  {"fsdp", shard * topology.context},
+                  {"tp", topology.tensor}};
   const std::int64_t world = topology.pipe * topology.data * topology.context * topology.tensor;
   LayoutMaker maker(plan, world);
   for (std::size_t i = 0; i < mesh.size(); ++i) {
@@ -171,7 +179,8 @@ GroupFamily GroupFamily::of(RankLists groups, std::int64_t world) {
   GroupFamily family;
   family.group_of_rank.assign(static_cast<std::size_t>(world), -1);
   for (std::size_t i = 0; i < groups.size(); ++i)
-    for (const std::int32_t rank : groups[i]) family.group_of_rank[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(i);
+    for (const std::int32_t rank : groups[i])
+      family.group_of_rank[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(i);
   family.groups = std::move(groups);
   return family;
 }
@@ -188,7 +197,8 @@ std::int64_t Layout::group_size(std::string_view family, std::int32_t rank) cons
   return ranks == nullptr ? 1 : std::ssize(*ranks);
 }
 
-Result<Layout> make_layout(const Plan& plan, const std::map<std::string, std::vector<std::int64_t>>& tied_stages) {
+Result<Layout> make_layout(const Plan& plan,
+                           const std::map<std::string, std::vector<std::int64_t>>& tied_stages) {
   switch (plan.framework) {
     case Framework::kDeepSpeed:
       return deepspeed_layout(plan, tied_stages);

@@ -42,8 +42,9 @@ class Layout {
   std::int64_t group_size(std::string_view family, std::int32_t rank) const;
 };
 
-/// Errors: what the framework itself refuses, and sizes that do not divide. A family "tied.KEY" is made for each tie key whose layers
-/// lie on the stages `ties` names.
-Result<Layout> make_layout(const Plan& plan, const std::map<std::string, std::vector<std::int64_t>>& tied_stages);
+/// Errors: what the framework itself refuses, and sizes that do not divide. A family "tied.KEY" is made for
+/// each tie key whose layers lie on the stages `ties` names.
+Result<Layout> make_layout(const Plan& plan,
+                           const std::map<std::string, std::vector<std::int64_t>>& tied_stages);
 
 }  // namespace lockstep::plan

@@ -1,4 +1,5 @@
-// Buckets of Megatron's gradient buffers (core/distributed/param_and_grad_buffer.py, core/optimizer/distrib_optimizer.py).
+// Buckets of Megatron's gradient buffers (core/distributed/param_and_grad_buffer.py,
+// core/optimizer/distrib_optimizer.py).
 #include <numeric>
 
 #include "plan/buckets.h"
@@ -10,14 +11,19 @@ constexpr std::uint64_t kTensorAlignment = 64;
 constexpr std::uint64_t kBucketAlignment = 128;
 constexpr std::uint64_t kBusbwAlignment = 1 << 16;
 
-std::uint64_t padded(std::uint64_t value, std::uint64_t divisor) { return (value + divisor - 1) / divisor * divisor; }
+std::uint64_t padded(std::uint64_t value, std::uint64_t divisor) {
+  return (value + divisor - 1) / divisor * divisor;
+}
 
 }  // namespace
 
-std::vector<MegatronBucket> megatron_buckets(std::span<const MegatronTensor> tensors, const MegatronBucketOptions& options) {
+std::vector<MegatronBucket> megatron_buckets(std::span<const MegatronTensor> tensors,
+                                             const MegatronBucketOptions& options) {
   const bool pads = options.distributed_optimizer;
   std::uint64_t divisor = 1;
-  if (pads) divisor = std::lcm(options.data_parallel, options.pad_for_high_busbw ? kBusbwAlignment : kBucketAlignment);
+  if (pads)
+    divisor =
+        std::lcm(options.data_parallel, options.pad_for_high_busbw ? kBusbwAlignment : kBucketAlignment);
 
   std::vector<MegatronBucket> buckets;
   std::uint64_t begin = 0;

@@ -28,8 +28,8 @@ struct MegatronLayout {
   bool gloo = true;
 };
 
-/// All calls of new_group in order. An error is what the framework itself would raise ("RuntimeError: ..."), or a size
-/// beyond the limits.
+/// All calls of new_group in order. An error is what the framework itself would raise ("RuntimeError: ..."),
+/// or a size beyond the limits.
 Result<std::vector<NewGroup>> megatron_groups(const MegatronLayout& layout);
 
 }  // namespace lockstep::plan

@@ -22,7 +22,8 @@ struct Axes {
     return product;
   }
 
-  /// The sum of digit times stride, for the digits of `index`; an axis named twice makes `index` too large for them.
+  /// The sum of digit times stride, for the digits of `index`; an axis named twice makes `index` too large
+  /// for them.
   Result<std::int64_t> offset(std::int64_t index) const {
     std::int64_t sum = 0;
     std::int64_t rest = index;
@@ -37,8 +38,8 @@ struct Axes {
       digits.push_back(rest % each);
       rest /= each;
     }
-    return rejected("AssertionError", fmt::format("idx {} with shape {} mismatch the return idx {}", index, python_text(shape),
-                                                  python_text(digits)));
+    return rejected("AssertionError", fmt::format("idx {} with shape {} mismatch the return idx {}", index,
+                                                  python_text(shape), python_text(digits)));
   }
 };
 
@@ -64,9 +65,11 @@ std::string with_gtp_remat(std::string_view order, std::string_view after) {
   return fmt::format("{}", fmt::join(axes, "-"));
 }
 
-Result<RankGenerator> RankGenerator::make(const AxisSizes& sizes, std::string_view order, std::int64_t rank_offset) {
+Result<RankGenerator> RankGenerator::make(const AxisSizes& sizes, std::string_view order,
+                                          std::int64_t rank_offset) {
   std::string named(order);
-  std::ranges::transform(named, named.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::ranges::transform(named, named.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   RankGenerator generator;
   generator.rank_offset_ = rank_offset;
   for (const char* const axis : kAxes) {
@@ -74,8 +77,9 @@ Result<RankGenerator> RankGenerator::make(const AxisSizes& sizes, std::string_vi
     generator.world_ *= size;
     if (named.find(axis) != std::string::npos) continue;  // as text: "tp" is found in "gtp_remat"
     if (size != 1)
-      return rejected("RuntimeError", fmt::format("The size of ({}) is ({}), but you haven'tspecified the order ({}).", axis, size,
-                                                  order));
+      return rejected("RuntimeError",
+                      fmt::format("The size of ({}) is ({}), but you haven'tspecified the order ({}).", axis,
+                                  size, order));
     named += fmt::format("-{}", axis);
   }
   generator.axes_ = split_order(named);
@@ -102,7 +106,8 @@ Result<RankLists> RankGenerator::ranks(std::string_view token) const {
     axes.shape.push_back(sizes_[i]);
     axes.strides.push_back(stride);
     stride *= sizes_[i];
-    if (stride > kMaxWorld * kMaxWorld) return Error{ErrorCode::kMalformed, "the sizes of the axes are too large"};
+    if (stride > kMaxWorld * kMaxWorld)
+      return Error{ErrorCode::kMalformed, "the sizes of the axes are too large"};
   }
   const std::int64_t group_size = inside.size();
   RankLists groups;

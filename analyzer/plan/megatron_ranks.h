@@ -16,7 +16,8 @@ using AxisSizes = std::map<std::string, std::int64_t, std::less<>>;
 /// The leftmost axis of `order` ("tp-cp-ep-dp-pp") has the smallest stride.
 class RankGenerator {
  public:
-  /// Errors as the framework raises them: axes larger than 1 that `order` does not name, names that are no axis.
+  /// Errors as the framework raises them: axes larger than 1 that `order` does not name, names that are no
+  /// axis.
   static Result<RankGenerator> make(const AxisSizes& sizes, std::string_view order, std::int64_t rank_offset);
 
   /// Groups along the axes of `token` ("tp-pp"), in order of creation.

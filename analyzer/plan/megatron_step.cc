@@ -1,5 +1,5 @@
-// The optimizer step of Megatron-Core: gradient buckets, finalize_model_grads, overflow, norm, parameters (core/distributed,
-// core/optimizer at d98e8a64).
+// The optimizer step of Megatron-Core: gradient buckets, finalize_model_grads, overflow, norm, parameters
+// (core/distributed, core/optimizer at d98e8a64).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,19 +18,29 @@ constexpr std::uint64_t kBucketPerRank = 1'000'000;
 
 class MegatronStep final : public StepProgram {
  public:
-  MegatronStep(const Plan& plan, Iteration iteration, RankCalls& calls) : plan_(plan), iteration_(iteration), calls_(calls) {
+  MegatronStep(const Plan& plan, Iteration iteration, RankCalls& calls)
+      : plan_(plan), iteration_(iteration), calls_(calls) {
     buckets_ = calls.quantity("number of gradient buckets", "gradient bucket", "");
-    embedding_ = calls.quantity("gradient of the shared embedding", "", "let both ends of the pipeline train the shared embedding, or freeze both");
+    embedding_ = calls.quantity("gradient of the shared embedding", "",
+                                "let both ends of the pipeline train the shared embedding, or freeze both");
     clip_ = calls.quantity("gradient clipping", "", "set clip_grad alike on every rank", "overrides");
     order_ = calls.quantity("optimizer that steps first (0: dense, 1: experts)", "",
                             "step dense parameters and experts in one order on every rank");
-    bucket_site_ = calls.site({{kBufferFile, "start_grad_sync"}, {kFinalizeFile, "finalize_model_grads"}}, {buckets_});
-    sequence_site_ = calls.site({{kFinalizeFile, "_allreduce_non_tensor_model_parallel_grads"}, {kFinalizeFile, "finalize_model_grads"}}, {});
-    embedding_site_ = calls.site({{kFinalizeFile, "_allreduce_embedding_grad"}, {kFinalizeFile, "finalize_model_grads"}}, {embedding_});
+    bucket_site_ =
+        calls.site({{kBufferFile, "start_grad_sync"}, {kFinalizeFile, "finalize_model_grads"}}, {buckets_});
+    sequence_site_ = calls.site({{kFinalizeFile, "_allreduce_non_tensor_model_parallel_grads"},
+                                 {kFinalizeFile, "finalize_model_grads"}},
+                                {});
+    embedding_site_ =
+        calls.site({{kFinalizeFile, "_allreduce_embedding_grad"}, {kFinalizeFile, "finalize_model_grads"}},
+                   {embedding_});
     tokens_site_ = calls.site({{kFinalizeFile, "finalize_model_grads"}, {"", "num_tokens"}}, {});
-    overflow_site_ = calls.site({{kOptimizerFile, "_unscale_main_grads_and_check_for_nan"}, {kOptimizerFile, "step"}}, {});
-    norm_site_ = calls.site({{"optimizer/clip_grads.py", "get_grad_norm_fp32"}, {kOptimizerFile, "step"}}, {clip_, order_});
-    gather_site_ = calls.site({{kBufferFile, "start_param_sync"}, {kOptimizerFile, "step_with_ready_grads"}}, {buckets_});
+    overflow_site_ =
+        calls.site({{kOptimizerFile, "_unscale_main_grads_and_check_for_nan"}, {kOptimizerFile, "step"}}, {});
+    norm_site_ = calls.site({{"optimizer/clip_grads.py", "get_grad_norm_fp32"}, {kOptimizerFile, "step"}},
+                            {clip_, order_});
+    gather_site_ = calls.site({{kBufferFile, "start_param_sync"}, {kOptimizerFile, "step_with_ready_grads"}},
+                              {buckets_});
   }
 
   void at(Mark mark, const RankState& state) override {
@@ -54,17 +64,22 @@ class MegatronStep final : public StepProgram {
     std::vector<MegatronTensor> tensors;
     const auto [first, end] = state.stage.layers[chunk];
     for (const OwnedParameter& owned : state.stage.parameters) {
-      if (owned.layer < first || owned.layer >= end || owned.parameter->expert != experts || owned.parameter->frozen) continue;
+      if (owned.layer < first || owned.layer >= end || owned.parameter->expert != experts ||
+          owned.parameter->frozen)
+        continue;
       const std::vector<std::string>& shared = plan_.layers[owned.layer].tied_weights;
-      tensors.push_back({owned.parameter->shape.elements(), std::ranges::find(shared, owned.parameter->name) != shared.end()});
+      tensors.push_back({owned.parameter->shape.elements(),
+                         std::ranges::find(shared, owned.parameter->name) != shared.end()});
     }
     const std::string_view family = gradient_family(experts);
     MegatronBucketOptions options;
     options.distributed_optimizer = distributed();
     options.data_parallel = static_cast<std::uint64_t>(calls_.layout().group_size(family, calls_.rank()));
-    // Stages behind the first, and chunks behind the first, have one bucket each: their gradients come when nothing waits.
+    // Stages behind the first, and chunks behind the first, have one bucket each: their gradients come when
+    // nothing waits.
     if (plan_.optimizer.overlap_grad_reduce && state.stage_index == 0 && chunk == 0)
-      options.bucket_size = plan_.optimizer.bucket_size.value_or(std::max(kSmallestBucket, kBucketPerRank * options.data_parallel));
+      options.bucket_size = plan_.optimizer.bucket_size.value_or(
+          std::max(kSmallestBucket, kBucketPerRank * options.data_parallel));
     return megatron_buckets(tensors, options);
   }
 
@@ -78,16 +93,22 @@ class MegatronStep final : public StepProgram {
           const std::string_view family = gradient_family(experts);
           const auto ranks = static_cast<std::uint64_t>(calls_.layout().group_size(family, calls_.rank()));
           const std::uint64_t elements = bucket.end - bucket.begin;
-          calls_.collective(bucket_site_, {.kind = distributed() ? OpKind::kReduceScatter : OpKind::kAllReduce, .family = family,
-                                           .count = distributed() ? elements / ranks : elements, .datatype = "f32", .redop = "sum",
-                                           .label = "gradient bucket"});
+          calls_.collective(bucket_site_,
+                            {.kind = distributed() ? OpKind::kReduceScatter : OpKind::kAllReduce,
+                             .family = family,
+                             .count = distributed() ? elements / ranks : elements,
+                             .datatype = "f32",
+                             .redop = "sum",
+                             .label = "gradient bucket"});
         }
     calls_.set(buckets_, number);
     reduce_sequence_parallel(state);
     reduce_embedding(state);
     if (!plan_.optimizer.per_token_loss) return;
     const RankList& pipe = *calls_.layout().group("pp", calls_.rank());
-    calls_.collective(tokens_site_, {.kind = OpKind::kBroadcast, .family = "pp", .count = 1, .datatype = "i32", .root = pipe.back()});
+    calls_.collective(
+        tokens_site_,
+        {.kind = OpKind::kBroadcast, .family = "pp", .count = 1, .datatype = "i32", .root = pipe.back()});
     calls_.collective(tokens_site_, {.family = "dp_cp", .count = 1, .datatype = "i32", .redop = "sum"});
   }
 
@@ -96,8 +117,11 @@ class MegatronStep final : public StepProgram {
     if (plan_.topology.tensor == 1) return;
     std::uint64_t elements = 0;
     for (const OwnedParameter& owned : state.stage.parameters)
-      if (owned.gradient && owned.parameter->shape.sizes.size() == 1 && !owned.parameter->expert) elements += owned.parameter->shape.elements();
-    if (elements > 0) calls_.collective(sequence_site_, {.family = "tp", .count = elements, .datatype = "f32", .redop = "sum"});
+      if (owned.gradient && owned.parameter->shape.sizes.size() == 1 && !owned.parameter->expert)
+        elements += owned.parameter->shape.elements();
+    if (elements > 0)
+      calls_.collective(sequence_site_,
+                        {.family = "tp", .count = elements, .datatype = "f32", .redop = "sum"});
   }
 
   void reduce_embedding(const RankState& state) {
@@ -105,9 +129,15 @@ class MegatronStep final : public StepProgram {
     if (plan_.topology.pipe == 1 || !at_an_end) return;
     for (const TiedWeight& tie : state.stage.ties) {
       calls_.set(embedding_, tie.gradient ? 1 : 0,
-                 tie.gradient ? "" : fmt::format("on stage {} {}, so its gradient is not reduced", state.stage_index, tie.why_no_gradient));
-      if (tie.gradient) calls_.collective(embedding_site_, {.family = "embd", .count = tie.elements, .datatype = "f32", .redop = "sum",
-                                                            .label = tie.parameter});
+                 tie.gradient ? ""
+                              : fmt::format("on stage {} {}, so its gradient is not reduced",
+                                            state.stage_index, tie.why_no_gradient));
+      if (tie.gradient)
+        calls_.collective(embedding_site_, {.family = "embd",
+                                            .count = tie.elements,
+                                            .datatype = "f32",
+                                            .redop = "sum",
+                                            .label = tie.parameter});
     }
   }
 
@@ -121,10 +151,13 @@ class MegatronStep final : public StepProgram {
   std::vector<std::string_view> statistics_families(const RankState& state) {
     if (distributed()) return {"intra_dist_opt"};
     if (!has_experts()) return {"mp"};
-    const auto first = std::ranges::find_if(state.stage.parameters, [](const OwnedParameter& owned) { return !owned.parameter->frozen; });
-    const bool experts_first = plan_.optimizer.chained && first != state.stage.parameters.end() && first->parameter->expert;
+    const auto first = std::ranges::find_if(
+        state.stage.parameters, [](const OwnedParameter& owned) { return !owned.parameter->frozen; });
+    const bool experts_first =
+        plan_.optimizer.chained && first != state.stage.parameters.end() && first->parameter->expert;
     calls_.set(order_, experts_first ? 1 : 0,
-               fmt::format("stage {} meets {} first", state.stage_index, experts_first ? "an expert" : "a dense parameter"));
+               fmt::format("stage {} meets {} first", state.stage_index,
+                           experts_first ? "an expert" : "a dense parameter"));
     if (experts_first) return {"tp_ep_pp", "mp"};
     return {"mp", "tp_ep_pp"};
   }
@@ -133,25 +166,33 @@ class MegatronStep final : public StepProgram {
     const auto families = statistics_families(state);
     if (plan_.optimizer.loss_scale) {
       for (const std::string_view family : families)
-        calls_.collective(overflow_site_, {.family = family, .count = 1, .datatype = "f32", .redop = "max", .label = "overflow"});
+        calls_.collective(
+            overflow_site_,
+            {.family = family, .count = 1, .datatype = "f32", .redop = "max", .label = "overflow"});
       if (iteration_ == Iteration::kSkipped) return;
     }
     const bool clips = state.settings.clip_grad > 0;
     // A chain of optimizers asks for the norm in any case.
     const bool chained = families.size() > 1 || plan_.optimizer.chained;
     calls_.set(clip_, clips || chained ? 1 : 0,
-               fmt::format("{} {} has clip_grad {}", axis_name(Axis::kStage), state.stage_index, state.settings.clip_grad));
+               fmt::format("{} {} has clip_grad {}", axis_name(Axis::kStage), state.stage_index,
+                           state.settings.clip_grad));
     if (clips || chained)
       for (const std::string_view family : families)
-        calls_.collective(norm_site_, {.family = family, .count = 1, .datatype = "f32", .redop = "sum", .label = "gradient norm"});
+        calls_.collective(
+            norm_site_,
+            {.family = family, .count = 1, .datatype = "f32", .redop = "sum", .label = "gradient norm"});
     if (!distributed()) return;
     for (const bool experts : {false, true})
       for (std::size_t chunk = 0; chunk < state.stage.layers.size(); ++chunk)
         for (const MegatronBucket& bucket : buckets_of(state, chunk, experts)) {
           const std::string_view family = gradient_family(experts);
           const auto ranks = static_cast<std::uint64_t>(calls_.layout().group_size(family, calls_.rank()));
-          calls_.collective(gather_site_, {.kind = OpKind::kAllGather, .family = family, .count = (bucket.end - bucket.begin) / ranks,
-                                           .datatype = plan_.datatype, .label = "parameters of a bucket"});
+          calls_.collective(gather_site_, {.kind = OpKind::kAllGather,
+                                           .family = family,
+                                           .count = (bucket.end - bucket.begin) / ranks,
+                                           .datatype = plan_.datatype,
+                                           .label = "parameters of a bucket"});
         }
   }
 
@@ -160,7 +201,8 @@ class MegatronStep final : public StepProgram {
   RankCalls& calls_;
   bool finalized_ = false;
   QuantityIndex buckets_ = 0, embedding_ = 0, clip_ = 0, order_ = 0;
-  SiteIndex bucket_site_{}, sequence_site_{}, embedding_site_{}, tokens_site_{}, overflow_site_{}, norm_site_{}, gather_site_{};
+  SiteIndex bucket_site_{}, sequence_site_{}, embedding_site_{}, tokens_site_{}, overflow_site_{},
+      norm_site_{}, gather_site_{};
 };
 
 }  // namespace

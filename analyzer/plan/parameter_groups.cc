@@ -36,14 +36,18 @@ std::function<bool(const OwnedParameter&)> no_decay_rule(const Plan& plan, std::
   if (plan.optimizer.rule == GroupRule::kMegatron) {
     for (const std::string& module : plan.optimizer.no_decay_modules) words.push_back("no " + module);
     return [&plan](const OwnedParameter& owned) {
-      const std::string& module = owned.parameter->module.empty() ? plan.layers[owned.layer].class_name : owned.parameter->module;
-      return is_bias(*owned.parameter) || std::ranges::any_of(plan.optimizer.no_decay_modules, [&module](const std::string& part) {
+      const std::string& module =
+          owned.parameter->module.empty() ? plan.layers[owned.layer].class_name : owned.parameter->module;
+      return is_bias(*owned.parameter) ||
+             std::ranges::any_of(plan.optimizer.no_decay_modules, [&module](const std::string& part) {
                return module.find(part) != std::string::npos;
              });
     };
   }
   words.push_back("no one-dimensional parameter");
-  return [](const OwnedParameter& owned) { return is_bias(*owned.parameter) || owned.parameter->shape.sizes.size() == 1; };
+  return [](const OwnedParameter& owned) {
+    return is_bias(*owned.parameter) || owned.parameter->shape.sizes.size() == 1;
+  };
 }
 
 std::vector<GroupSpec> group_specs(const Plan& plan) {
@@ -57,7 +61,9 @@ std::vector<GroupSpec> group_specs(const Plan& plan) {
     return {{"decay", [no_decay](const OwnedParameter& owned) { return !no_decay(owned); }, only}, last};
   const std::size_t middle = (plan.layers.size() + 1) / 2;
   const auto in_half = [no_decay, middle](bool first) {
-    return [no_decay, middle, first](const OwnedParameter& owned) { return !no_decay(owned) && (owned.layer < middle) == first; };
+    return [no_decay, middle, first](const OwnedParameter& owned) {
+      return !no_decay(owned) && (owned.layer < middle) == first;
+    };
   };
   return {{"first-half", in_half(true), "nothing that decays in the first half of the layers"},
           {"second-half", in_half(false), "nothing that decays in the second half of the layers"},
@@ -91,7 +97,8 @@ void make_groups(const Plan& plan, std::int64_t index, bool drop_empty, Stage& s
       continue;
     }
     stage.dropped.push_back(spec.name);
-    reasons.push_back(fmt::format("{} {}, so its {} group is empty and dropped", contents(plan, stage), spec.lacks, spec.name));
+    reasons.push_back(fmt::format("{} {}, so its {} group is empty and dropped", contents(plan, stage),
+                                  spec.lacks, spec.name));
   }
   if (!reasons.empty()) stage.why_dropped = fmt::format("stage {} {}", index, fmt::join(reasons, "; it "));
 }

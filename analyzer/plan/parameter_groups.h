@@ -5,7 +5,8 @@
 
 namespace lockstep::plan {
 
-/// Fills groups, dropped and why_dropped from the parameters. `index` is the number of the stage, for the words.
+/// Fills groups, dropped and why_dropped from the parameters. `index` is the number of the stage, for the
+/// words.
 void make_groups(const Plan& plan, std::int64_t index, bool drop_empty, Stage& stage);
 
 }  // namespace lockstep::plan

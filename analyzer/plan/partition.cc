@@ -1,4 +1,5 @@
-// Cuts a list of layers into pipeline stages: uniformly or by weight (DeepSpeed runtime/utils.py, old and new).
+// Cuts a list of layers into pipeline stages: uniformly or by weight (DeepSpeed runtime/utils.py, old and
+// new).
 #include "plan/partition.h"
 
 #include <fmt/format.h>
@@ -11,9 +12,9 @@ namespace lockstep::plan {
 namespace {
 
 constexpr double kLargestExact = 9007199254740992.0;  // 2^53: sums beyond lose elements
-constexpr double kTolerance = 1e-3;                    // of the bisection, as in the framework
-constexpr int kMostBisections = 1000;                  // 64 suffice for every sum below 2^53
-constexpr double kMostSteps = 1e9;                     // of the dynamic programme: about a second
+constexpr double kTolerance = 1e-3;                   // of the bisection, as in the framework
+constexpr int kMostBisections = 1000;                 // 64 suffice for every sum below 2^53
+constexpr double kMostSteps = 1e9;                    // of the dynamic programme: about a second
 
 Error impossible(std::string message) { return {ErrorCode::kMalformed, std::move(message)}; }
 
@@ -46,8 +47,8 @@ struct Probe {
   bool fits = false;
 };
 
-/// Fills parts from the left up to `bottleneck`. `sums` are inclusive prefix sums. An empty first part makes the framework
-/// read sums[-1], the total, as the weight so far; so do we.
+/// Fills parts from the left up to `bottleneck`. `sums` are inclusive prefix sums. An empty first part makes
+/// the framework read sums[-1], the total, as the weight so far; so do we.
 Probe fill_parts(std::span<const double> sums, std::size_t parts, double bottleneck) {
   const std::size_t layers = sums.size();
   const std::size_t stride = layers / parts;
@@ -85,7 +86,9 @@ Result<Parts> bisect_bottleneck(std::span<const double> weights, std::size_t par
       lower = middle + kTolerance;
   }
   Probe probe = fill_parts(sums, parts, upper);
-  if (!probe.fits) return impossible("the framework's own check fails on these weights (AssertionError in partition_balanced)");
+  if (!probe.fits)
+    return impossible(
+        "the framework's own check fails on these weights (AssertionError in partition_balanced)");
   return std::move(probe.bounds);
 }
 
@@ -97,12 +100,15 @@ struct Cut {
   std::size_t last = 0;  ///< first layer of the last part
 };
 
-/// Least difference between the heaviest and the lightest part; of equals the latest cut, as in the framework.
+/// Least difference between the heaviest and the lightest part; of equals the latest cut, as in the
+/// framework.
 Result<Parts> least_spread(std::span<const double> weights, std::size_t parts) {
   const std::size_t layers = weights.size();
-  const double steps = static_cast<double>(layers) * static_cast<double>(layers) * static_cast<double>(parts) / 2;
+  const double steps =
+      static_cast<double>(layers) * static_cast<double>(layers) * static_cast<double>(parts) / 2;
   if (steps > kMostSteps)
-    return impossible(fmt::format("{} layers in {} parts are too many to balance by the dynamic algorithm", layers, parts));
+    return impossible(
+        fmt::format("{} layers in {} parts are too many to balance by the dynamic algorithm", layers, parts));
   std::vector<double> sums(layers + 1, 0);
   for (std::size_t layer = 0; layer < layers; ++layer) sums[layer + 1] = sums[layer] + weights[layer];
   const std::size_t width = parts + 1;
@@ -132,12 +138,14 @@ Result<Parts> partition_uniform(std::size_t layers, std::size_t parts, Partition
   const std::size_t remainder = layers % parts;
   Parts bounds;
   for (std::size_t part = 0; part < parts; ++part)
-    bounds.push_back(share * part + (algorithm == PartitionAlgorithm::kDynamic ? std::min(part, remainder) : 0));
+    bounds.push_back(share * part +
+                     (algorithm == PartitionAlgorithm::kDynamic ? std::min(part, remainder) : 0));
   bounds.push_back(layers);
   return bounds;
 }
 
-Result<Parts> partition_balanced(std::span<const double> weights, std::size_t parts, PartitionAlgorithm algorithm) {
+Result<Parts> partition_balanced(std::span<const double> weights, std::size_t parts,
+                                 PartitionAlgorithm algorithm) {
   if (const auto sizes = check_sizes(weights.size(), parts); !sizes) return sizes.error();
   if (const auto valid = check_weights(weights); !valid) return valid.error();
   if (weights.size() <= parts) return one_each(weights.size(), parts);

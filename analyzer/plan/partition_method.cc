@@ -1,4 +1,5 @@
-// From the name of a partition method and the layers to the weights that are balanced (DeepSpeed runtime/pipe/module.py).
+// From the name of a partition method and the layers to the weights that are balanced (DeepSpeed
+// runtime/pipe/module.py).
 #include <fmt/format.h>
 #include <re2/re2.h>
 
@@ -14,7 +15,8 @@ constexpr std::string_view kTypePrefix = "type:";
 // The framework lowers the whole method before it looks at it, so that \S in a regex becomes \s.
 std::string lowered(std::string_view text) {
   std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::ranges::transform(out, out.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return out;
 }
 
@@ -24,12 +26,14 @@ Result<std::vector<double>> weights_by_type(std::string_view pattern, std::span<
   options.set_log_errors(false);
   const RE2 regex(re2::StringPiece(pattern.data(), pattern.size()), options);
   if (!regex.ok())
-    return Error{ErrorCode::kMalformed, fmt::format("'{}' is no regular expression that can be used here: {}", pattern, regex.error())};
+    return Error{ErrorCode::kMalformed, fmt::format("'{}' is no regular expression that can be used here: {}",
+                                                    pattern, regex.error())};
   std::vector<double> weights;
   for (const LayerSize& layer : layers)
     weights.push_back(!layer.class_name.empty() && RE2::PartialMatch(layer.class_name, regex) ? 1 : 0);
   if (std::ranges::find(weights, 1.0) == weights.end())
-    return Error{ErrorCode::kMalformed, fmt::format("Partitioning '{}' found no valid layers to partition.", pattern)};
+    return Error{ErrorCode::kMalformed,
+                 fmt::format("Partitioning '{}' found no valid layers to partition.", pattern)};
   return weights;
 }
 

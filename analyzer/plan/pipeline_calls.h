@@ -1,4 +1,5 @@
-// From a schedule's timeline to calls: every message with its tensors, every mark to the step of the framework.
+// From a schedule's timeline to calls: every message with its tensors, every mark to the step of the
+// framework.
 #pragma once
 
 #include "plan/rank_calls.h"

@@ -1,5 +1,5 @@
-// A plan: what a training run is going to be, before it runs (schemas/plan.schema.json). Plain data as the file says it; nothing
-// here is worked out yet.
+// A plan: what a training run is going to be, before it runs (schemas/plan.schema.json). Plain data as the
+// file says it; nothing here is worked out yet.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ struct TensorShape {
 };
 
 struct Parameter {
-  std::string name{};         ///< within its layer: "mlp.dense.bias"
-  std::string module{};       ///< class that owns it, where it is not the layer's: "LayerNorm"
+  std::string name{};    ///< within its layer: "mlp.dense.bias"
+  std::string module{};  ///< class that owns it, where it is not the layer's: "LayerNorm"
   TensorShape shape{};
-  bool expert = false;        ///< of an expert: reduced over expert-data groups
-  bool frozen = false;        ///< takes no gradient anywhere
-  bool unused = false;        ///< trained, but takes no gradient where this layer stands
-  bool sparse = false;        ///< its gradient is sparse
+  bool expert = false;  ///< of an expert: reduced over expert-data groups
+  bool frozen = false;  ///< takes no gradient anywhere
+  bool unused = false;  ///< trained, but takes no gradient where this layer stands
+  bool sparse = false;  ///< its gradient is sparse
 };
 
 struct Layer {
-  std::string name{};        ///< what a reader calls it; empty: its class
-  std::string class_name{};  ///< class or function; empty: an object without a name
-  std::string tied{};        ///< key that layers sharing weights have in common
+  std::string name{};                       ///< what a reader calls it; empty: its class
+  std::string class_name{};                 ///< class or function; empty: an object without a name
+  std::string tied{};                       ///< key that layers sharing weights have in common
   std::vector<std::string> tied_weights{};  ///< names of the parameters that are shared
   std::vector<Parameter> parameters{};
   std::optional<std::vector<TensorShape>> outputs{};  ///< what it hands on; absent: as the layer before
@@ -45,7 +45,7 @@ struct Layer {
 /// Degrees of parallelism. Not every framework has all of them.
 struct Topology {
   std::int64_t pipe = 1;
-  std::int64_t data = 1;     ///< replicas of a stage, sharded ones included
+  std::int64_t data = 1;  ///< replicas of a stage, sharded ones included
   std::int64_t tensor = 1;
   std::int64_t context = 1;
   std::int64_t expert = 1;
@@ -56,21 +56,21 @@ struct Topology {
 };
 
 enum class GroupRule : std::uint8_t {
-  kSingle,      ///< all parameters in one group
-  kMegatron,    ///< decay and no decay: biases and all of LayerNorm
+  kSingle,          ///< all parameters in one group
+  kMegatron,        ///< decay and no decay: biases and all of LayerNorm
   kOneDimensional,  ///< decay and no decay: biases and whatever has one dimension
-  kThreeWay,    ///< first half, second half of the layers, no decay
+  kThreeWay,        ///< first half, second half of the layers, no decay
 };
 
 /// What steps: which code reduces norms and looks for overflow.
 enum class Stepper : std::uint8_t {
-  kZero,       ///< DeepSpeed ZeRO-1 and 2
+  kZero,  ///< DeepSpeed ZeRO-1 and 2
   kZero3,
-  kFused,      ///< DeepSpeed FP16_Optimizer
-  kUnfused,    ///< DeepSpeed FP16_UnfusedOptimizer
-  kBf16,       ///< DeepSpeed BF16_Optimizer
-  kEngine,     ///< DeepSpeed without any of these: fp32
-  kMegatron,   ///< mixed precision or fp32
+  kFused,     ///< DeepSpeed FP16_Optimizer
+  kUnfused,   ///< DeepSpeed FP16_UnfusedOptimizer
+  kBf16,      ///< DeepSpeed BF16_Optimizer
+  kEngine,    ///< DeepSpeed without any of these: fp32
+  kMegatron,  ///< mixed precision or fp32
   kMegatronDistributed,
   kDdp,
   kFsdp2,
@@ -83,17 +83,19 @@ enum class NormReduction : std::uint8_t {
 
 struct OptimizerPlan {
   GroupRule rule = GroupRule::kSingle;
-  std::vector<std::string> no_decay_modules{"LayerNorm"};  ///< parts of class names whose parameters do not decay
-  bool drop_empty = true;   ///< groups without parameters are left out on each rank for itself
+  std::vector<std::string> no_decay_modules{
+      "LayerNorm"};        ///< parts of class names whose parameters do not decay
+  bool drop_empty = true;  ///< groups without parameters are left out on each rank for itself
   Stepper stepper = Stepper::kEngine;
   NormReduction norm = NormReduction::kOnce;
   double clip_grad = 1;
-  bool loss_scale = false;  ///< overflow is looked for, and a step may be skipped
+  bool loss_scale = false;                       ///< overflow is looked for, and a step may be skipped
   std::uint64_t reduce_bucket = 500'000'000;     ///< elements
   std::uint64_t allgather_bucket = 500'000'000;  ///< elements
   std::optional<std::uint64_t> bucket_size{};    ///< Megatron: elements; absent: the framework's rule
   bool overlap_grad_reduce = true;
-  bool chained = false;     ///< Megatron: experts are stepped by an optimizer of their own in the order in which they are met
+  bool chained = false;  ///< Megatron: experts are stepped by an optimizer of their own in the order in which
+                         ///< they are met
   bool per_token_loss = false;
   std::int64_t bucket_cap_mb = 25;
   bool find_unused = false;
@@ -104,13 +106,14 @@ struct OptimizerPlan {
 struct SchedulePlan {
   std::string name = "1f1b";  ///< 1f1b, interleaved, none, or one of torch's
   std::int64_t micro_batches = 1;
-  std::int64_t chunks = 1;    ///< virtual stages of a rank
-  bool new_version = true;    ///< DeepSpeed's order of messages since 2023
+  std::int64_t chunks = 1;  ///< virtual stages of a rank
+  bool new_version = true;  ///< DeepSpeed's order of messages since 2023
   bool batch_p2p = true;
   bool overlap_p2p = false;
   bool warmup_flush = false;
   bool variable_shapes = false;
-  std::vector<std::int64_t> group_sizes{};  ///< microbatch_group_size_per_vp_stage; one entry, or one for each stage
+  std::vector<std::int64_t>
+      group_sizes{};  ///< microbatch_group_size_per_vp_stage; one entry, or one for each stage
 };
 
 /// Ranks whose settings differ from the others'.
@@ -119,7 +122,7 @@ struct Override {
   std::optional<double> clip_grad{};
   std::optional<bool> find_unused{};
   std::optional<bool> drop_empty{};
-  std::vector<std::int64_t> unused_layers{};    ///< layers that take no gradient there
+  std::vector<std::int64_t> unused_layers{};  ///< layers that take no gradient there
   std::vector<std::int64_t> sparse_layers{};
 };
 

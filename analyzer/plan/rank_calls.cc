@@ -6,7 +6,8 @@
 namespace lockstep::plan {
 
 QuantityIndex RankCalls::quantity(std::string name, std::string per, std::string fix, std::string field) {
-  Quantity quantity{.name = std::move(name), .per = std::move(per), .fix = std::move(fix), .field = std::move(field)};
+  Quantity quantity{
+      .name = std::move(name), .per = std::move(per), .fix = std::move(fix), .field = std::move(field)};
   quantity.by_rank.assign(static_cast<std::size_t>(layout_.world), Quantity::kUnset);
   quantities_.push_back(std::move(quantity));
   return quantities_.size() - 1;
@@ -14,7 +15,8 @@ QuantityIndex RankCalls::quantity(std::string name, std::string per, std::string
 
 SiteIndex RankCalls::site(std::initializer_list<Function> frames, std::vector<QuantityIndex> controls) {
   CallSite site;
-  for (const Function& function : frames) site.frames.push_back({std::string(function.file), std::string(function.name), 0});
+  for (const Function& function : frames)
+    site.frames.push_back({std::string(function.file), std::string(function.name), 0});
   const SiteIndex index = builder_.site(site);
   controls_[index] = std::move(controls);
   return index;

@@ -17,7 +17,9 @@ RankList strided(std::int64_t first, std::int64_t count, std::int64_t stride) {
   return ranks;
 }
 
-std::string python_text(std::span<const std::int64_t> list) { return fmt::format("[{}]", fmt::join(list, ", ")); }
+std::string python_text(std::span<const std::int64_t> list) {
+  return fmt::format("[{}]", fmt::join(list, ", "));
+}
 
 std::string python_text(const RankLists& lists) {
   std::vector<std::string> texts;
@@ -29,7 +31,8 @@ Result<std::int64_t> checked_world(std::span<const std::string> names, std::span
   std::int64_t world = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 1 || sizes[i] > kMaxWorld)
-      return Error{ErrorCode::kMalformed, fmt::format("{} must be between 1 and {}, not {}", names[i], kMaxWorld, sizes[i])};
+      return Error{ErrorCode::kMalformed,
+                   fmt::format("{} must be between 1 and {}, not {}", names[i], kMaxWorld, sizes[i])};
     world *= sizes[i];
     if (world > kMaxWorld) return Error{ErrorCode::kMalformed, fmt::format("more than {} ranks", kMaxWorld)};
   }

@@ -16,7 +16,8 @@ using RankLists = std::vector<RankList>;
 /// Ranks that a layout may have; more is an error.
 inline constexpr std::int64_t kMaxWorld = 1 << 20;
 
-/// One call that makes a process group. It is a collective of the whole world, so that the order of these calls matters.
+/// One call that makes a process group. It is a collective of the whole world, so that the order of these
+/// calls matters.
 struct NewGroup {
   std::string name{};  ///< what the framework calls the kind of group; several calls share it
   RankList ranks{};    ///< as passed, which is not always in ascending order
@@ -33,7 +34,8 @@ RankList strided(std::int64_t first, std::int64_t count, std::int64_t stride = 1
 std::string python_text(std::span<const std::int64_t> list);
 std::string python_text(const RankLists& lists);
 
-/// The product, or an error where it exceeds kMaxWorld or a factor is below 1. `names` and `sizes` are equally long.
+/// The product, or an error where it exceeds kMaxWorld or a factor is below 1. `names` and `sizes` are
+/// equally long.
 Result<std::int64_t> checked_world(std::span<const std::string> names, std::span<const std::int64_t> sizes);
 
 }  // namespace lockstep::plan

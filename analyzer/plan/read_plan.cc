@@ -1,4 +1,5 @@
-// From the text of a plan file to a Plan: fields, limits, and what follows from the framework where the file is silent.
+// From the text of a plan file to a Plan: fields, limits, and what follows from the framework where the file
+// is silent.
 #include "plan/read_plan.h"
 
 #include <fmt/format.h>
@@ -17,15 +18,17 @@ namespace {
 using Json = Fields::Json;
 
 constexpr std::array<std::string_view, 3> kFrameworks = {"deepspeed", "megatron", "torch"};
-constexpr std::array<std::string_view, 4> kGroupRules = {"single", "megatron", "one_dimensional", "three_way"};
-constexpr std::array<std::string_view, 10> kSteppers = {"zero", "zero3", "fused", "unfused", "bf16", "engine",
-                                                        "megatron", "megatron_distributed", "ddp", "fsdp2"};
+constexpr std::array<std::string_view, 4> kGroupRules = {"single", "megatron", "one_dimensional",
+                                                         "three_way"};
+constexpr std::array<std::string_view, 10> kSteppers = {"zero", "zero3",  "fused",    "unfused",
+                                                        "bf16", "engine", "megatron", "megatron_distributed",
+                                                        "ddp",  "fsdp2"};
 constexpr std::array<std::string_view, 2> kNorms = {"per_group", "once"};
 constexpr std::array<std::string_view, 2> kAlgorithms = {"binary_search", "dynamic"};
 constexpr std::array<std::string_view, 6> kDatatypes = {"f16", "bf16", "f32", "f64", "i64", "u8"};
 constexpr std::size_t kMaxParameters = 2'000'000;  // of all layers
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
-constexpr std::uint64_t kMaxShapeElements = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMaxShapeElements = std::uint64_t{1} << 40;  // sums of all parameters stay below 2^63
 
 class PlanReader {
  public:
@@ -76,10 +79,12 @@ class PlanReader {
     std::int64_t ranks = 1;
     for (const std::int64_t size : {topology.pipe, topology.data, topology.tensor, topology.context}) {
       ranks *= size;
-      if (ranks > kMaxPlanRanks) return fields.fail("$.topology", fmt::format("more than {} ranks", kMaxPlanRanks));
+      if (ranks > kMaxPlanRanks)
+        return fields.fail("$.topology", fmt::format("more than {} ranks", kMaxPlanRanks));
     }
     if (topology.data % topology.replicate != 0)
-      fields.fail("$.topology.replicate", fmt::format("{} does not divide data, which is {}", topology.replicate, topology.data));
+      fields.fail("$.topology.replicate",
+                  fmt::format("{} does not divide data, which is {}", topology.replicate, topology.data));
     if (plan_.framework == Framework::kDeepSpeed && topology.context != 1)
       fields.fail("$.topology.context", "DeepSpeed plans have no context parallelism");
     if (plan_.framework != Framework::kMegatron && !topology.order.empty())
@@ -94,11 +99,11 @@ class PlanReader {
       fields.fail(fields.path_of("datatype"), "no such datatype");
     std::uint64_t elements = 1;
     for (const std::int64_t size : shape.sizes) {
-      elements *= static_cast<std::uint64_t>(size);
-      if (elements > kMaxShapeElements) {
+      if (size > 0 && elements > kMaxShapeElements / static_cast<std::uint64_t>(size)) {
         fields.fail(fields.path_of("shape"), "too many elements");
         break;
       }
+      elements *= static_cast<std::uint64_t>(size);
     }
     return shape;
   }
@@ -138,7 +143,8 @@ class PlanReader {
         output.end();
       }
     }
-    if (layer.tied.empty() && !layer.tied_weights.empty()) fields.fail(fields.path_of("tied_weights"), "needs the field tied");
+    if (layer.tied.empty() && !layer.tied_weights.empty())
+      fields.fail(fields.path_of("tied_weights"), "needs the field tied");
     for (const std::string& name : layer.tied_weights)
       if (std::ranges::find(layer.parameters, name, &Parameter::name) == layer.parameters.end())
         fields.fail(fields.path_of("tied_weights"), fmt::format("there is no parameter '{}'", name));
@@ -157,7 +163,8 @@ class PlanReader {
       parameters += layer.parameters.size() * static_cast<std::size_t>(repeat);
       if (plan_.layers.size() + static_cast<std::size_t>(repeat) > kMaxLayers || parameters > kMaxParameters)
         return fields.fail(fields.path_of("repeat"), "too many layers or parameters");
-      if (repeat > 1 && !layer.tied.empty()) fields.fail(fields.path_of("repeat"), "a tied layer is not repeated");
+      if (repeat > 1 && !layer.tied.empty())
+        fields.fail(fields.path_of("repeat"), "a tied layer is not repeated");
       plan_.layers.insert(plan_.layers.end(), static_cast<std::size_t>(repeat), layer);
     }
   }
@@ -165,19 +172,24 @@ class PlanReader {
   void read_partition(Fields fields) {
     const bool deepspeed = plan_.framework == Framework::kDeepSpeed;
     plan_.partition_method = fields.text("method", deepspeed ? "parameters" : "uniform");
-    plan_.algorithm = behaviour_.dynamic_partition ? PartitionAlgorithm::kDynamic : PartitionAlgorithm::kBinarySearch;
-    plan_.algorithm = static_cast<PartitionAlgorithm>(fields.choice("algorithm", static_cast<std::size_t>(plan_.algorithm), kAlgorithms));
+    plan_.algorithm =
+        behaviour_.dynamic_partition ? PartitionAlgorithm::kDynamic : PartitionAlgorithm::kBinarySearch;
+    plan_.algorithm = static_cast<PartitionAlgorithm>(
+        fields.choice("algorithm", static_cast<std::size_t>(plan_.algorithm), kAlgorithms));
     if (fields.has("parts")) {
       if (fields.has("method")) fields.fail(fields.path_of("parts"), "contradicts method: give one of them");
       const auto parts = fields.integers("parts", 0, static_cast<std::int64_t>(plan_.layers.size()));
       plan_.parts.emplace();
       for (const std::int64_t part : parts) plan_.parts->push_back(static_cast<std::size_t>(part));
       const std::size_t stages = static_cast<std::size_t>(plan_.topology.pipe);
-      if (!error_ && (!std::ranges::is_sorted(parts) || parts.size() < 2 || (parts.size() - 1) % stages != 0 || parts.front() != 0 ||
-                      plan_.parts->back() != plan_.layers.size()))
-        fields.fail(fields.path_of("parts"), fmt::format("must rise from 0 to the number of layers, {}, with one entry more than there "
-                                                         "are stages",
-                                                         plan_.layers.size()));
+      if (!error_ &&
+          (!std::ranges::is_sorted(parts) || parts.size() < 2 || (parts.size() - 1) % stages != 0 ||
+           parts.front() != 0 || plan_.parts->back() != plan_.layers.size()))
+        fields.fail(
+            fields.path_of("parts"),
+            fmt::format("must rise from 0 to the number of layers, {}, with one entry more than there "
+                        "are stages",
+                        plan_.layers.size()));
     }
     fields.end();
   }
@@ -201,16 +213,22 @@ class PlanReader {
     OptimizerPlan& optimizer = plan_.optimizer;
     Fields zero = root.object("zero");
     const std::int64_t stage = zero.integer("stage", 0, 0, 3);
-    optimizer.reduce_bucket = static_cast<std::uint64_t>(zero.integer("reduce_bucket_size", 500'000'000, 1, kMaxSize));
-    optimizer.allgather_bucket = static_cast<std::uint64_t>(zero.integer("allgather_bucket_size", 500'000'000, 1, kMaxSize));
+    optimizer.reduce_bucket =
+        static_cast<std::uint64_t>(zero.integer("reduce_bucket_size", 500'000'000, 1, kMaxSize));
+    optimizer.allgather_bucket =
+        static_cast<std::uint64_t>(zero.integer("allgather_bucket_size", 500'000'000, 1, kMaxSize));
     zero.end();
-    if (plan_.framework != Framework::kDeepSpeed && root.has("zero")) root.fail("$.zero", "only DeepSpeed plans have a ZeRO stage");
+    if (plan_.framework != Framework::kDeepSpeed && root.has("zero"))
+      root.fail("$.zero", "only DeepSpeed plans have a ZeRO stage");
     if (stage > 1 && plan_.topology.pipe > 1)
-      root.fail("$.zero.stage", "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism");  // as the framework says
+      root.fail("$.zero.stage",
+                "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism");  // as the framework says
 
     const auto rule = plan_.framework == Framework::kTorch ? GroupRule::kSingle : GroupRule::kMegatron;
-    optimizer.rule = static_cast<GroupRule>(fields.choice("groups", static_cast<std::size_t>(rule), kGroupRules));
-    optimizer.stepper = static_cast<Stepper>(fields.choice("stepper", static_cast<std::size_t>(default_stepper(stage)), kSteppers));
+    optimizer.rule =
+        static_cast<GroupRule>(fields.choice("groups", static_cast<std::size_t>(rule), kGroupRules));
+    optimizer.stepper = static_cast<Stepper>(
+        fields.choice("stepper", static_cast<std::size_t>(default_stepper(stage)), kSteppers));
     check_stepper(fields, stage);
     const bool loops = optimizer.stepper == Stepper::kZero || optimizer.stepper == Stepper::kUnfused;
     optimizer.norm = static_cast<NormReduction>(fields.choice("norm", loops ? 0 : 1, kNorms));
@@ -233,17 +251,19 @@ class PlanReader {
 
   void check_stepper(Fields& fields, std::int64_t zero_stage) {
     const Stepper stepper = plan_.optimizer.stepper;
-    const auto owner = stepper <= Stepper::kEngine ? Framework::kDeepSpeed
+    const auto owner = stepper <= Stepper::kEngine                ? Framework::kDeepSpeed
                        : stepper <= Stepper::kMegatronDistributed ? Framework::kMegatron
                                                                   : Framework::kTorch;
     const std::string_view name = kSteppers[static_cast<std::size_t>(stepper)];
     if (owner != plan_.framework)
-      return fields.fail(fields.path_of("stepper"), fmt::format("{} is none of {}'s", name, framework_name(plan_.framework)));
+      return fields.fail(fields.path_of("stepper"),
+                         fmt::format("{} is none of {}'s", name, framework_name(plan_.framework)));
     const bool zero_stepper = stepper == Stepper::kZero || stepper == Stepper::kZero3;
     if (plan_.framework == Framework::kDeepSpeed && zero_stage == 0 && zero_stepper)
       fields.fail(fields.path_of("stepper"), fmt::format("{} needs $.zero.stage", name));
     if (zero_stage > 0 && !zero_stepper && stepper != Stepper::kBf16)
-      fields.fail(fields.path_of("stepper"), fmt::format("{} contradicts $.zero.stage, which is {}", name, zero_stage));
+      fields.fail(fields.path_of("stepper"),
+                  fmt::format("{} contradicts $.zero.stage, which is {}", name, zero_stage));
   }
 
   void read_schedule(Fields fields) {
@@ -260,12 +280,16 @@ class PlanReader {
     fields.end();
     if (!schedule.group_sizes.empty() && schedule.group_sizes.size() != 1 &&
         static_cast<std::int64_t>(schedule.group_sizes.size()) != plan_.topology.pipe)
-      fields.fail(fields.path_of("microbatch_group_size_per_vp_stage"), "must have one entry, or one for each stage");
+      fields.fail(fields.path_of("microbatch_group_size_per_vp_stage"),
+                  "must have one entry, or one for each stage");
     // Calls of one rank: the work of expansion.
     constexpr std::int64_t kMostCalls = 40'000'000;
-    const std::int64_t ranks = plan_.topology.pipe * plan_.topology.data * plan_.topology.tensor * plan_.topology.context;
+    const std::int64_t ranks =
+        plan_.topology.pipe * plan_.topology.data * plan_.topology.tensor * plan_.topology.context;
     if (ranks * schedule.micro_batches * schedule.chunks > kMostCalls)
-      fields.fail(fields.path_of("micro_batches"), fmt::format("{} micro-batches on {} ranks are more than are expanded", schedule.micro_batches, ranks));
+      fields.fail(fields.path_of("micro_batches"),
+                  fmt::format("{} micro-batches on {} ranks are more than are expanded",
+                              schedule.micro_batches, ranks));
   }
 
   void read_overrides(Fields& root) {
@@ -276,7 +300,8 @@ class PlanReader {
       Fields where = fields.object("where");
       for (const std::string& axis : where.keys()) {
         static constexpr std::array<std::string_view, 4> kAxes = {"pipe", "data", "tensor", "rank"};
-        if (std::ranges::find(kAxes, axis) == kAxes.end()) where.fail(where.path_of(axis), "no such axis; pipe, data, tensor or rank");
+        if (std::ranges::find(kAxes, axis) == kAxes.end())
+          where.fail(where.path_of(axis), "no such axis; pipe, data, tensor or rank");
         entry.where[axis] = where.integer(axis, 0, 0, kMaxPlanRanks - 1);
       }
       if (entry.where.empty()) fields.fail(fields.path_of("where"), "must name at least one axis");
@@ -302,13 +327,15 @@ class PlanReader {
       if (is_new) continue;
       const auto shapes = [](const Layer& of) {
         std::vector<std::vector<std::int64_t>> list;
-        for (const std::string& name : of.tied_weights) list.push_back(std::ranges::find(of.parameters, name, &Parameter::name)->shape.sizes);
+        for (const std::string& name : of.tied_weights)
+          list.push_back(std::ranges::find(of.parameters, name, &Parameter::name)->shape.sizes);
         return list;
       };
       if (shapes(*entry->second) == shapes(layer)) continue;
-      error_ = Error{ErrorCode::kMalformed,
-                     fmt::format("$.layers: '{}' and '{}' are tied by '{}' but share weights of other shapes or numbers",
-                                 display_name(*entry->second), display_name(layer), layer.tied)};
+      error_ = Error{
+          ErrorCode::kMalformed,
+          fmt::format("$.layers: '{}' and '{}' are tied by '{}' but share weights of other shapes or numbers",
+                      display_name(*entry->second), display_name(layer), layer.tied)};
       return;
     }
   }
@@ -321,7 +348,9 @@ class PlanReader {
 
 }  // namespace
 
-std::string_view framework_name(Framework framework) { return kFrameworks[static_cast<std::size_t>(framework)]; }
+std::string_view framework_name(Framework framework) {
+  return kFrameworks[static_cast<std::size_t>(framework)];
+}
 
 std::uint64_t TensorShape::elements() const {
   std::uint64_t product = 1;
@@ -339,7 +368,8 @@ Result<Plan> read_plan(std::string_view text, std::string_view source) {
     error.message = fmt::format("{}: {}", source, error.message);
     return error;
   };
-  if (text.size() > kMaxPlanBytes) return at_source({ErrorCode::kUnsupported, fmt::format("larger than {} bytes", kMaxPlanBytes)});
+  if (text.size() > kMaxPlanBytes)
+    return at_source({ErrorCode::kUnsupported, fmt::format("larger than {} bytes", kMaxPlanBytes)});
   std::string problem;
   Json file;
   try {
@@ -352,7 +382,8 @@ Result<Plan> read_plan(std::string_view text, std::string_view source) {
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  if (!problem.empty()) return at_source({ErrorCode::kMalformed, fmt::format("no JSON that can be read: {}", problem)});
+  if (!problem.empty())
+    return at_source({ErrorCode::kMalformed, fmt::format("no JSON that can be read: {}", problem)});
   auto plan = PlanReader(file).read();
   if (!plan) return at_source(plan.error());
   return plan;

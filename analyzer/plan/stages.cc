@@ -22,7 +22,8 @@ bool contains(const std::vector<std::int64_t>& list, std::size_t value) {
   return std::ranges::find(list, static_cast<std::int64_t>(value)) != list.end();
 }
 
-void add_layer(const Plan& plan, std::size_t index, const RankSettings& settings, std::set<std::string>& ties_seen, Stage& stage) {
+void add_layer(const Plan& plan, std::size_t index, const RankSettings& settings,
+               std::set<std::string>& ties_seen, Stage& stage) {
   const Layer& layer = plan.layers[index];
   stage.experts = stage.experts || layer.experts;
   // Layers that are tied within one stage are one module.
@@ -35,7 +36,8 @@ void add_layer(const Plan& plan, std::size_t index, const RankSettings& settings
     if (std::ranges::find(layer.tied_weights, parameter.name) == layer.tied_weights.end()) continue;
     TiedWeight tie{layer.tied, parameter.name, parameter.shape.elements(), gradient, ""};
     if (!gradient)
-      tie.why_no_gradient = fmt::format("{} of the {} is {}", parameter.name, display_name(layer), parameter.frozen ? "frozen" : "not used");
+      tie.why_no_gradient = fmt::format("{} of the {} is {}", parameter.name, display_name(layer),
+                                        parameter.frozen ? "frozen" : "not used");
     stage.ties.push_back(std::move(tie));
   }
 }
@@ -56,13 +58,15 @@ Result<Parts> plan_parts(const Plan& plan) {
   const auto parts_wanted = static_cast<std::size_t>(plan.topology.pipe * plan.schedule.chunks);
   const auto check = [&](const Parts& parts, std::string_view field) -> Result<Parts> {
     if (parts.size() != parts_wanted + 1)
-      return Error{ErrorCode::kMalformed, fmt::format("{}: {} parts do not make {} stages of {} chunks", field, parts.size() - 1,
-                                                      plan.topology.pipe, plan.schedule.chunks)};
+      return Error{ErrorCode::kMalformed,
+                   fmt::format("{}: {} parts do not make {} stages of {} chunks", field, parts.size() - 1,
+                               plan.topology.pipe, plan.schedule.chunks)};
     for (std::size_t part = 0; part + 1 < parts.size(); ++part)
       if (parts[part] == parts[part + 1])
         return Error{ErrorCode::kMalformed,
                      fmt::format("{}: stage {} holds no layers; {} layers are cut at {}", field,
-                                 part % static_cast<std::size_t>(plan.topology.pipe), plan.layers.size(), fmt::join(parts, ", "))};
+                                 part % static_cast<std::size_t>(plan.topology.pipe), plan.layers.size(),
+                                 fmt::join(parts, ", "))};
     return parts;
   };
   if (plan.parts) return check(*plan.parts, "$.partition.parts");
@@ -87,9 +91,11 @@ std::map<std::string, std::vector<std::int64_t>> tied_stages(const Plan& plan, c
 Stage make_stage(const Plan& plan, const Parts& parts, std::int64_t index, const RankSettings& settings) {
   Stage stage;
   std::set<std::string> ties_seen;
-  for (std::size_t part = static_cast<std::size_t>(index); part + 1 < parts.size(); part += static_cast<std::size_t>(plan.topology.pipe)) {
+  for (std::size_t part = static_cast<std::size_t>(index); part + 1 < parts.size();
+       part += static_cast<std::size_t>(plan.topology.pipe)) {
     stage.layers.emplace_back(parts[part], parts[part + 1]);
-    for (std::size_t layer = parts[part]; layer < parts[part + 1]; ++layer) add_layer(plan, layer, settings, ties_seen, stage);
+    for (std::size_t layer = parts[part]; layer < parts[part + 1]; ++layer)
+      add_layer(plan, layer, settings, ties_seen, stage);
   }
   make_groups(plan, index, settings.drop_empty, stage);
   return stage;

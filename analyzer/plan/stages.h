@@ -1,4 +1,5 @@
-// What each pipeline stage owns: layers, parameters, tied weights and optimizer groups, and why a group is missing.
+// What each pipeline stage owns: layers, parameters, tied weights and optimizer groups, and why a group is
+// missing.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +35,16 @@ struct TiedWeight {
 };
 
 struct Stage {
-  std::vector<std::pair<std::size_t, std::size_t>> layers{};  ///< first and past the last, one entry a model chunk
-  std::vector<OwnedParameter> parameters{};                   ///< in order of registration; of layers tied within the stage once
+  std::vector<std::pair<std::size_t, std::size_t>>
+      layers{};  ///< first and past the last, one entry a model chunk
+  std::vector<OwnedParameter>
+      parameters{};  ///< in order of registration; of layers tied within the stage once
   std::vector<OptimizerGroup> groups{};
-  std::vector<std::string> dropped{};                          ///< groups that would be empty
+  std::vector<std::string> dropped{};  ///< groups that would be empty
   std::vector<TiedWeight> ties{};
   bool experts = false;
-  std::string why_dropped{};  ///< "stage 1 holds only the tied embedding, which has no bias ..."; empty where nothing was dropped
+  std::string why_dropped{};  ///< "stage 1 holds only the tied embedding, which has no bias ..."; empty where
+                              ///< nothing was dropped
 };
 
 /// How a rank's settings differ from the plan's.
@@ -54,7 +58,8 @@ struct RankSettings {
 };
 RankSettings plain_settings(const Plan& plan);
 
-/// Layers of each stage and chunk: part c * stages + s is chunk c of stage s. An error names the field of the plan.
+/// Layers of each stage and chunk: part c * stages + s is chunk c of stage s. An error names the field of the
+/// plan.
 Result<Parts> plan_parts(const Plan& plan);
 
 /// Stages that hold layers of each tie key, in ascending order.

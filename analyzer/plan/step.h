@@ -1,4 +1,5 @@
-// What a framework does in an iteration beside computing and passing tensors along: gradient reductions and the optimizer step.
+// What a framework does in an iteration beside computing and passing tensors along: gradient reductions and
+// the optimizer step.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,8 @@ class StepProgram {
   virtual ~StepProgram() = default;
   /// At a mark of the schedule. `last`: it is the last of its kind in the iteration.
   virtual void at(Mark mark, const RankState& state) = 0;
-  /// Where a schedule without marks computes: before the forward and after the backward pass of a micro-batch.
+  /// Where a schedule without marks computes: before the forward and after the backward pass of a
+  /// micro-batch.
   virtual void forward(const RankState&, std::int32_t /*chunk*/) {}
   virtual void backward(const RankState&, std::int32_t /*chunk*/, bool /*last_micro_batch*/) {}
   /// After the schedule.

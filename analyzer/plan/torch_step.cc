@@ -1,5 +1,5 @@
-// The gradient synchronisation of torch: DistributedDataParallel (reducer.cpp) and fully_shard (_fsdp_param_group.py), and the
-// norm that torchtitan clips by.
+// The gradient synchronisation of torch: DistributedDataParallel (reducer.cpp) and fully_shard
+// (_fsdp_param_group.py), and the norm that torchtitan clips by.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,20 +16,29 @@ constexpr std::uint64_t kMegabyte = 1024 * 1024;
 
 class TorchStep final : public StepProgram {
  public:
-  TorchStep(const Plan& plan, Iteration iteration, RankCalls& calls) : plan_(plan), iteration_(iteration), calls_(calls) {
-    find_unused_ = calls.quantity("find_unused_parameters", "", "set find_unused_parameters alike on every rank", "overrides");
-    launched_ = calls.quantity("number of buckets whose gradients all come", "bucket whose gradients all come",
-                               "let every rank use the same parameters, or set find_unused_parameters");
-    with_gradient_ = calls.quantity("number of parameter groups with a gradient", "parameter group that has a gradient",
-                                    "let every rank use the same parameters in each step (add zero times their output to the loss)");
+  TorchStep(const Plan& plan, Iteration iteration, RankCalls& calls)
+      : plan_(plan), iteration_(iteration), calls_(calls) {
+    find_unused_ = calls.quantity("find_unused_parameters", "",
+                                  "set find_unused_parameters alike on every rank", "overrides");
+    launched_ =
+        calls.quantity("number of buckets whose gradients all come", "bucket whose gradients all come",
+                       "let every rank use the same parameters, or set find_unused_parameters");
+    with_gradient_ = calls.quantity(
+        "number of parameter groups with a gradient", "parameter group that has a gradient",
+        "let every rank use the same parameters in each step (add zero times their output to the loss)");
     clip_ = calls.quantity("gradient clipping", "", "set clip_grad alike on every rank", "overrides");
-    bucket_site_ = calls.site({{kReducer, "all_reduce_bucket"}, {kReducer, "mark_bucket_ready"}}, {launched_, find_unused_});
-    rebuild_site_ = calls.site({{kReducer, "sync_bucket_indices"}, {kReducer, "rebuild_buckets"}}, {find_unused_});
-    bitmap_site_ = calls.site({{kReducer, "all_reduce_local_used_map"}, {kReducer, "finalize_backward"}}, {find_unused_});
+    bucket_site_ = calls.site({{kReducer, "all_reduce_bucket"}, {kReducer, "mark_bucket_ready"}},
+                              {launched_, find_unused_});
+    rebuild_site_ =
+        calls.site({{kReducer, "sync_bucket_indices"}, {kReducer, "rebuild_buckets"}}, {find_unused_});
+    bitmap_site_ = calls.site({{kReducer, "all_reduce_local_used_map"}, {kReducer, "finalize_backward"}},
+                              {find_unused_});
     unshard_site_ = calls.site({{kFsdpFile, "unshard"}, {kFsdpFile, "pre_forward"}}, {});
-    scatter_site_ = calls.site({{kFsdpFile, "foreach_reduce"}, {kFsdpFile, "post_backward"}}, {with_gradient_});
+    scatter_site_ =
+        calls.site({{kFsdpFile, "foreach_reduce"}, {kFsdpFile, "post_backward"}}, {with_gradient_});
     replicate_site_ = calls.site({{kFsdpFile, "all_reduce"}, {kFsdpFile, "post_backward"}}, {with_gradient_});
-    norm_site_ = calls.site({{"distributed/utils.py", "clip_grad_norm_"}, {"train.py", "train_step"}}, {clip_});
+    norm_site_ =
+        calls.site({{"distributed/utils.py", "clip_grad_norm_"}, {"train.py", "train_step"}}, {clip_});
   }
 
   void at(Mark mark, const RankState& state) override {
@@ -95,32 +104,52 @@ class TorchStep final : public StepProgram {
     }
     const DdpOptions ddp = options(state);
     const auto rebuilt = ddp_rebuild_iteration(ddp);
-    calls_.set(find_unused_, ddp.find_unused ? 1 : 0, fmt::format("rank {} has find_unused_parameters={}", calls_.rank(), ddp.find_unused));
+    calls_.set(find_unused_, ddp.find_unused ? 1 : 0,
+               fmt::format("rank {} has find_unused_parameters={}", calls_.rank(), ddp.find_unused));
     if (rebuilt && iteration_number() == *rebuilt) {
-      calls_.collective(rebuild_site_, {.kind = OpKind::kBroadcast, .family = "dp", .count = elements.size() + 1, .datatype = "i32",
-                                        .root = calls_.layout().group("dp", calls_.rank())->front(), .label = "bucket indices"});
+      calls_.collective(rebuild_site_, {.kind = OpKind::kBroadcast,
+                                        .family = "dp",
+                                        .count = elements.size() + 1,
+                                        .datatype = "i32",
+                                        .root = calls_.layout().group("dp", calls_.rank())->front(),
+                                        .label = "bucket indices"});
     }
     std::vector<std::size_t> order(elements.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
     const auto buckets = ddp_buckets(tensors, order, ddp, iteration_number());
     if (rebuilt && iteration_number() == *rebuilt)
-      calls_.collective(rebuild_site_, {.kind = OpKind::kBroadcast, .family = "dp", .count = buckets.size(), .datatype = "i32",
-                                        .root = calls_.layout().group("dp", calls_.rank())->front(), .label = "bucket sizes"});
+      calls_.collective(rebuild_site_, {.kind = OpKind::kBroadcast,
+                                        .family = "dp",
+                                        .count = buckets.size(),
+                                        .datatype = "i32",
+                                        .root = calls_.layout().group("dp", calls_.rank())->front(),
+                                        .label = "bucket sizes"});
     std::int64_t launched = 0;
     for (const DdpBucket& bucket : buckets) {
-      const bool all_come = std::ranges::all_of(bucket.tensors, [&](std::size_t tensor) { return ready[tensor]; });
-      if (!ddp.find_unused && !all_come) break;  // buckets are launched in order: later ones wait for this one
+      const bool all_come =
+          std::ranges::all_of(bucket.tensors, [&](std::size_t tensor) { return ready[tensor]; });
+      if (!ddp.find_unused && !all_come)
+        break;  // buckets are launched in order: later ones wait for this one
       ++launched;
       std::uint64_t count = 0;
       for (const std::size_t tensor : bucket.tensors) count += elements[tensor];
-      calls_.collective(bucket_site_, {.family = "dp", .count = count, .datatype = plan_.datatype, .redop = "sum",
+      calls_.collective(bucket_site_, {.family = "dp",
+                                       .count = count,
+                                       .datatype = plan_.datatype,
+                                       .redop = "sum",
                                        .label = fmt::format("bucket {} of {}", launched, buckets.size())});
     }
-    calls_.set(launched_, launched, launched < std::ssize(buckets)
-                                        ? fmt::format("rank {} does not use all parameters of bucket {}", calls_.rank(), launched + 1)
-                                        : "");
+    calls_.set(
+        launched_, launched,
+        launched < std::ssize(buckets)
+            ? fmt::format("rank {} does not use all parameters of bucket {}", calls_.rank(), launched + 1)
+            : "");
     if (ddp.find_unused && !ddp.static_graph)
-      calls_.collective(bitmap_site_, {.family = "dp", .count = elements.size(), .datatype = "i32", .redop = "sum", .label = "used parameters"});
+      calls_.collective(bitmap_site_, {.family = "dp",
+                                       .count = elements.size(),
+                                       .datatype = "i32",
+                                       .redop = "sum",
+                                       .label = "used parameters"});
   }
 
   struct LayerElements {
@@ -135,7 +164,8 @@ class TorchStep final : public StepProgram {
     for (const OwnedParameter& owned : state.stage.parameters) {
       if (list.empty() || list.back().layer != owned.layer) list.push_back({owned.layer, 0, 0});
       const auto& sizes = owned.parameter->shape.sizes;
-      const std::uint64_t rows = sizes.empty() ? 1 : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(sizes[0]));
+      const std::uint64_t rows =
+          sizes.empty() ? 1 : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(sizes[0]));
       const std::uint64_t held = (rows + ranks - 1) / ranks * (owned.parameter->shape.elements() / rows);
       list.back().all += held;
       if (owned.gradient) list.back().with_gradient += held;
@@ -148,7 +178,10 @@ class TorchStep final : public StepProgram {
     auto list = layers(state);
     if (reverse) std::ranges::reverse(list);
     for (const LayerElements& layer : list)
-      calls_.collective(unshard_site_, {.kind = OpKind::kAllGather, .family = "fsdp", .count = layer.all, .datatype = plan_.datatype,
+      calls_.collective(unshard_site_, {.kind = OpKind::kAllGather,
+                                        .family = "fsdp",
+                                        .count = layer.all,
+                                        .datatype = plan_.datatype,
                                         .label = fmt::format("layer {}", layer.layer)});
   }
 
@@ -159,34 +192,46 @@ class TorchStep final : public StepProgram {
     std::string why;
     for (const LayerElements& layer : list) {
       if (layer.with_gradient == 0) {
-        why = fmt::format("on rank {} no parameter of layer {} ({}) has a gradient", calls_.rank(), layer.layer,
-                          display_name(plan_.layers[layer.layer]));
+        why = fmt::format("on rank {} no parameter of layer {} ({}) has a gradient", calls_.rank(),
+                          layer.layer, display_name(plan_.layers[layer.layer]));
         continue;
       }
       ++number;
       const std::string label = fmt::format("layer {}", layer.layer);
       if (calls_.layout().group_size("fsdp", calls_.rank()) > 1)
-        calls_.collective(scatter_site_, {.kind = OpKind::kReduceScatter, .family = "fsdp", .count = layer.with_gradient,
-                                          .datatype = plan_.datatype, .redop = "sum", .label = label});
+        calls_.collective(scatter_site_, {.kind = OpKind::kReduceScatter,
+                                          .family = "fsdp",
+                                          .count = layer.with_gradient,
+                                          .datatype = plan_.datatype,
+                                          .redop = "sum",
+                                          .label = label});
       if (plan_.topology.replicate > 1)
-        calls_.collective(replicate_site_, {.family = "dp_replicate", .count = layer.with_gradient, .datatype = plan_.datatype,
-                                            .redop = "sum", .label = label});
+        calls_.collective(replicate_site_, {.family = "dp_replicate",
+                                            .count = layer.with_gradient,
+                                            .datatype = plan_.datatype,
+                                            .redop = "sum",
+                                            .label = label});
     }
     calls_.set(with_gradient_, number, why);
   }
 
   void clip(const RankState& state) {
     const bool clips = state.settings.clip_grad > 0;
-    calls_.set(clip_, clips ? 1 : 0, fmt::format("rank {} has clip_grad {}", calls_.rank(), state.settings.clip_grad));
+    calls_.set(clip_, clips ? 1 : 0,
+               fmt::format("rank {} has clip_grad {}", calls_.rank(), state.settings.clip_grad));
     if (!clips) return;
     const bool any = std::ranges::any_of(state.stage.parameters, &OwnedParameter::gradient);
     // Without gradients the norm is a plain zero: nothing is reduced over the mesh of the parameters.
     if (sharded() && any)
       for (const std::string_view family : {"fsdp", "tp"})
         if (calls_.layout().group_size(family, calls_.rank()) > 1)
-          calls_.collective(norm_site_, {.family = family, .count = 1, .datatype = "f32", .redop = "sum", .label = "gradient norm"});
+          calls_.collective(
+              norm_site_,
+              {.family = family, .count = 1, .datatype = "f32", .redop = "sum", .label = "gradient norm"});
     if (plan_.topology.pipe > 1)
-      calls_.collective(norm_site_, {.family = "pp", .count = 1, .datatype = "f32", .redop = "sum", .label = "gradient norm"});
+      calls_.collective(
+          norm_site_,
+          {.family = "pp", .count = 1, .datatype = "f32", .redop = "sum", .label = "gradient norm"});
   }
 
   const Plan& plan_;
@@ -194,7 +239,8 @@ class TorchStep final : public StepProgram {
   RankCalls& calls_;
   bool marked_ = false;
   QuantityIndex find_unused_ = 0, launched_ = 0, with_gradient_ = 0, clip_ = 0;
-  SiteIndex bucket_site_{}, rebuild_site_{}, bitmap_site_{}, unshard_site_{}, scatter_site_{}, replicate_site_{}, norm_site_{};
+  SiteIndex bucket_site_{}, rebuild_site_{}, bitmap_site_{}, unshard_site_{}, scatter_site_{},
+      replicate_site_{}, norm_site_{};
 };
 
 }  // namespace

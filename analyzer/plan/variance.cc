@@ -18,13 +18,15 @@ std::map<SiteIndex, CountsByMember> count_by_site(const Job& job, CommIndex comm
     const ProgramIndex program = job.program_of_rank(rank);
     if (program == kNoProgram) continue;
     for (const Operation& operation : job.program(program).operations)
-      if (operation.comm == comm && op_class(operation.kind) == OpClass::kCollective) ++counts[operation.site][rank];
+      if (operation.comm == comm && op_class(operation.kind) == OpClass::kCollective)
+        ++counts[operation.site][rank];
   }
   return counts;
 }
 
 /// The axis along which equal coordinates mean equal values: the first that explains the difference.
-std::optional<Variance> vary(const Expansion& expansion, QuantityIndex index, const std::vector<std::int32_t>& members) {
+std::optional<Variance> vary(const Expansion& expansion, QuantityIndex index,
+                             const std::vector<std::int32_t>& members) {
   const Quantity& quantity = expansion.quantities[index];
   for (const Axis axis : kAxes) {
     std::map<std::int32_t, std::int64_t> values;
@@ -34,14 +36,16 @@ std::optional<Variance> vary(const Expansion& expansion, QuantityIndex index, co
       const auto [entry, is_new] = values.emplace(expansion.layout.coordinate(axis, rank), value);
       is_function = is_function && (is_new || entry->second == value);
     }
-    const bool differs = std::ranges::any_of(values, [&](const auto& entry) { return entry.second != values.begin()->second; });
+    const bool differs = std::ranges::any_of(
+        values, [&](const auto& entry) { return entry.second != values.begin()->second; });
     if (!is_function) continue;
     if (!differs) return std::nullopt;
     Variance variance{.quantity = index, .axis = axis};
     variance.values.assign(values.begin(), values.end());
     for (const std::int32_t rank : members) {
       const auto reason = quantity.reasons.find(rank);
-      if (reason != quantity.reasons.end() && std::ranges::find(variance.reasons, reason->second) == variance.reasons.end())
+      if (reason != quantity.reasons.end() &&
+          std::ranges::find(variance.reasons, reason->second) == variance.reasons.end())
         variance.reasons.push_back(reason->second);
     }
     return variance;
@@ -55,8 +59,10 @@ std::vector<Variance> find_variances(const Expansion& expansion, CommIndex comm)
   const std::vector<std::int32_t>& members = expansion.job.communicator(comm).members;
   std::vector<Variance> variances;
   for (const auto& [site, counts] : count_by_site(expansion.job, comm)) {
-    const bool all_equal = counts.size() == members.size() &&
-                           std::ranges::all_of(counts, [&](const auto& entry) { return entry.second == counts.begin()->second; });
+    const bool all_equal =
+        counts.size() == members.size() && std::ranges::all_of(counts, [&](const auto& entry) {
+          return entry.second == counts.begin()->second;
+        });
     const auto controls = expansion.controls.find(site);
     if (controls == expansion.controls.end()) continue;
     for (const QuantityIndex quantity : controls->second) {
@@ -79,9 +85,11 @@ std::string variance_text(const Expansion& expansion, const Variance& variance) 
       values.push_back(fmt::format("and {} more", variance.values.size() - kMostListed));
       break;
     }
-    values.push_back(fmt::format("{} {} has {}", axis, coordinate, value == Quantity::kUnset ? "none" : std::to_string(value)));
+    values.push_back(fmt::format("{} {} has {}", axis, coordinate,
+                                 value == Quantity::kUnset ? "none" : std::to_string(value)));
   }
-  return fmt::format("{} varies by {}: {}", expansion.quantities[variance.quantity].name, axis, fmt::join(values, ", "));
+  return fmt::format("{} varies by {}: {}", expansion.quantities[variance.quantity].name, axis,
+                     fmt::join(values, ", "));
 }
 
 }  // namespace lockstep::plan

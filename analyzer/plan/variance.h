@@ -1,4 +1,5 @@
-// Which quantity makes a call's number differ between the members of a communicator, and over which axis it varies.
+// Which quantity makes a call's number differ between the members of a communicator, and over which axis it
+// varies.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,7 @@ struct Variance {
   QuantityIndex quantity = 0;
   Axis axis = Axis::kRank;
   std::vector<std::pair<std::int32_t, std::int64_t>> values{};  ///< by coordinate along the axis
-  std::vector<std::string> reasons{};                            ///< why a value is what it is; without repetitions
+  std::vector<std::string> reasons{};  ///< why a value is what it is; without repetitions
 };
 
 /// Of one communicator; empty where every call site is reached equally often by all members. O(operations).

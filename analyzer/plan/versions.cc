@@ -29,7 +29,9 @@ struct Checked {
 };
 constexpr Checked kChecked[] = {
     {"deepspeed", {0, 16, 4}, "the rules for DeepSpeed were checked up to 0.16.4 (38327e07)"},
-    {"megatron", {0, 17, 0}, "the rules for Megatron-Core were checked up to its state of August 2026 (d98e8a64)"},
+    {"megatron",
+     {0, 17, 0},
+     "the rules for Megatron-Core were checked up to its state of August 2026 (d98e8a64)"},
     {"torch", {2, 99, 0}, "the rules for torch were checked up to its state of August 2026"},
 };
 

@@ -17,7 +17,8 @@ struct DeepSpeedBehaviour {
 /// For "0.5.5" and the like; what is no such number is taken for the newest.
 DeepSpeedBehaviour deepspeed_behaviour(std::string_view version);
 
-/// Newest versions that the room's rules were checked against; empty where `version` is not newer than that and can be told.
+/// Newest versions that the room's rules were checked against; empty where `version` is not newer than that
+/// and can be told.
 std::string_view unchecked_version_note(std::string_view framework, std::string_view version);
 
 }  // namespace lockstep::plan

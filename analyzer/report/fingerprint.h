@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// 16 hexadecimal digits over class, communicator, kind of call and the code that makes it; not over ranks, counts and positions,
-/// which change with the size of a job.
+/// 16 hexadecimal digits over class, communicator, kind of call and the code that makes it; not over ranks,
+/// counts and positions, which change with the size of a job.
 std::string finding_fingerprint(const Finding& finding);
 
 }  // namespace lockstep

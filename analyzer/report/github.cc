@@ -6,7 +6,8 @@
 namespace lockstep {
 namespace {
 
-// A property ends at a comma or colon, a message at a line's end: both are escaped as the runner unescapes them.
+// A property ends at a comma or colon, a message at a line's end: both are escaped as the runner unescapes
+// them.
 std::string escaped(std::string_view text, bool property) {
   std::string out;
   for (const char c : text) {
@@ -37,9 +38,12 @@ std::string report_github(const Report& report) {
     std::string message = finding.explanation;
     if (!finding.fix.empty()) message += "\nFix: " + finding.fix;
     text += fmt::format("::{} {}title={}::{}\n", command(finding.severity), properties,
-                        escaped(fmt::format("{} ({})", finding.title, finding.finding_class), true), escaped(message, false));
+                        escaped(fmt::format("{} ({})", finding.title, finding.finding_class), true),
+                        escaped(message, false));
   }
-  if (text.empty()) text = fmt::format("::notice title=lockstep::{}\n", escaped(fmt::format("{}: {}", verdict_name(report.verdict), report.summary), false));
+  if (text.empty())
+    text = fmt::format("::notice title=lockstep::{}\n",
+                       escaped(fmt::format("{}: {}", verdict_name(report.verdict), report.summary), false));
   return text;
 }
 

@@ -44,12 +44,14 @@ std::string report_junit(const Report& report) {
   std::size_t failures = 0;
   for (const Finding& finding : report.findings) {
     ++tests;
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"{} {}\">", suite, escaped(finding.finding_class), finding_fingerprint(finding));
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"{} {}\">", suite,
+                         escaped(finding.finding_class), finding_fingerprint(finding));
     if (is_failure(finding)) {
       ++failures;
-      cases += fmt::format("\n      <failure type=\"{}\" message=\"{}\">{}{}</failure>\n    ", verdict_name(finding.verdict),
-                           escaped(finding.title), escaped(finding.explanation),
-                           finding.fix.empty() ? "" : fmt::format("\nFix: {}", escaped(finding.fix)));
+      cases +=
+          fmt::format("\n      <failure type=\"{}\" message=\"{}\">{}{}</failure>\n    ",
+                      verdict_name(finding.verdict), escaped(finding.title), escaped(finding.explanation),
+                      finding.fix.empty() ? "" : fmt::format("\nFix: {}", escaped(finding.fix)));
     }
     cases += "</testcase>\n";
   }
@@ -62,7 +64,8 @@ std::string report_junit(const Report& report) {
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{0}\" failures=\"{1}\">\n"
-      "  <testsuite name=\"{2}\" tests=\"{0}\" failures=\"{1}\" errors=\"0\" skipped=\"{3}\">\n{4}  </testsuite>\n</testsuites>\n",
+      "  <testsuite name=\"{2}\" tests=\"{0}\" failures=\"{1}\" errors=\"0\" skipped=\"{3}\">\n{4}  "
+      "</testsuite>\n</testsuites>\n",
       tests, failures, suite, report.findings.empty() && undecided ? 1 : 0, cases);
 }
 

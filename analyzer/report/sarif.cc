@@ -73,8 +73,11 @@ std::string report_sarif(const Report& report) {
   for (const Finding& finding : report.findings) {
     auto known = std::ranges::find(rule_ids, finding.finding_class);
     if (known == rule_ids.end()) known = rule_ids.insert(rule_ids.end(), finding.finding_class);
-    Json result{{"ruleId", finding.finding_class}, {"ruleIndex", known - rule_ids.begin()}, {"level", level(finding.severity)}};
-    std::string text = fmt::format("{}: {}. {}", verdict_name(finding.verdict), finding.title, finding.explanation);
+    Json result{{"ruleId", finding.finding_class},
+                {"ruleIndex", known - rule_ids.begin()},
+                {"level", level(finding.severity)}};
+    std::string text =
+        fmt::format("{}: {}. {}", verdict_name(finding.verdict), finding.title, finding.explanation);
     if (!finding.fix.empty()) text += fmt::format(". Fix: {}", finding.fix);
     result["message"]["text"] = std::move(text);
     if (Json places = locations(finding); !places.empty()) result["locations"] = std::move(places);

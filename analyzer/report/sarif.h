@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-/// One result a finding: its rule is the class, its locations are the evidence (at most 100), its fingerprint is stable.
+/// One result a finding: its rule is the class, its locations are the evidence (at most 100), its fingerprint
+/// is stable.
 std::string report_sarif(const Report& report);
 
 }  // namespace lockstep

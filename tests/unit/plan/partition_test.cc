@@ -31,7 +31,8 @@ TEST(PartitionLayers, ARegexThatFindsNothingIsAnError) {
   EXPECT_EQ(partition_layers("type:conv", kGpt, 2, kNew).error().message,
             "Partitioning 'conv' found no valid layers to partition.");
   EXPECT_FALSE(partition_layers("type:(", kGpt, 2, kNew));
-  EXPECT_EQ(partition_layers("Profile", kGpt, 2, kNew).error().message, "Partitioning method profile not implemented.");
+  EXPECT_EQ(partition_layers("Profile", kGpt, 2, kNew).error().message,
+            "Partitioning method profile not implemented.");
 }
 
 TEST(PartitionLayers, ParametersAreWeights) {

@@ -1,0 +1,203 @@
+// Whole plans: the founding hang under other names, its cures, and random plans that hold.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "diagnose/diagnose.h"
+#include "plan/expansion.h"
+#include "plan/variance.h"
+#include "support/random.h"
+#include "unit/plan/plan_text.h"
+
+namespace lockstep::plan {
+namespace {
+
+Expansion expanded(const std::string& text, Iteration iteration = Iteration::kSteady) {
+  auto plan = read_plan(text, "plan");
+  EXPECT_TRUE(plan) << (plan ? "" : plan.error().message);
+  auto expansion = expand(*plan, iteration);
+  EXPECT_TRUE(expansion) << (expansion ? "" : expansion.error().message);
+  return *std::move(expansion);
+}
+
+/// What varies on the communicator of this name; empty where nothing does.
+std::vector<std::string> varying(const Expansion& expansion, std::string_view communicator) {
+  std::vector<std::string> texts;
+  for (std::uint32_t c = 0; c < expansion.job.communicators().size(); ++c) {
+    if (expansion.job.communicator(CommIndex{c}).name != communicator) continue;
+    for (const Variance& variance : find_variances(expansion, CommIndex{c})) {
+      texts.push_back(variance_text(expansion, variance));
+      texts.insert(texts.end(), variance.reasons.begin(), variance.reasons.end());
+    }
+  }
+  return texts;
+}
+
+TEST(Expand, AnEmbeddingAloneOnAStageHangsTheNorm) {
+  const Expansion expansion = expanded(testing::gpt_plan("type:embed"));
+  const Report report = diagnose(expansion.job);
+  EXPECT_EQ(report.verdict, Verdict::kDeadlock);
+  EXPECT_EQ(
+      varying(expansion, "model"),
+      (std::vector<std::string>{
+          "number of optimizer groups varies by stage: stage 0 has 2, stage 1 has 1",
+          "stage 1 holds only the tied Embed, which has no bias and no LayerNorm, so its no-decay group is "
+          "empty and dropped"}));
+}
+
+TEST(Expand, TheReasonFollowsTheNames) {
+  const Expansion expansion = expanded(testing::gpt_plan("type:table", "", "WordTable", "Mixer"));
+  const auto texts = varying(expansion, "model");
+  ASSERT_EQ(texts.size(), 2U);
+  EXPECT_NE(texts[1].find("the tied WordTable"), std::string::npos);
+}
+
+TEST(Expand, CuresAreClean) {
+  for (const char* method : {"type:block", "type:embed|block", "uniform", "parameters"})
+    EXPECT_EQ(diagnose(expanded(testing::gpt_plan(method)).job).verdict, Verdict::kConsistent) << method;
+  std::string once = testing::gpt_plan("type:embed");
+  once.replace(once.find("\"groups\""), 8, "\"norm\": \"once\", \"groups\"");
+  EXPECT_EQ(diagnose(expanded(once).job).verdict, Verdict::kConsistent);
+  std::string kept = testing::gpt_plan("type:embed");
+  kept.replace(kept.find("\"groups\""), 8, "\"drop_empty\": false, \"groups\"");
+  EXPECT_EQ(diagnose(expanded(kept).job).verdict, Verdict::kConsistent);
+}
+
+TEST(Expand, ASkippedStepMakesNoNorm) {
+  EXPECT_EQ(diagnose(expanded(testing::gpt_plan("type:embed"), Iteration::kSkipped).job).verdict,
+            Verdict::kConsistent);
+}
+
+TEST(Expand, AFrozenCopyOfATiedWeightIsNamed) {
+  std::string text = testing::gpt_plan("uniform");
+  const std::size_t last = text.rfind("\"name\": \"w\"");
+  text.replace(last, 11, "\"name\": \"w\", \"frozen\": true");
+  const Expansion expansion = expanded(text);
+  EXPECT_NE(diagnose(expansion.job).verdict, Verdict::kConsistent);
+  const auto texts = varying(expansion, "tied.t");
+  ASSERT_EQ(texts.size(), 2U);
+  EXPECT_NE(texts[0].find("varies by stage: stage 0 has 1, stage 1 has 0"), std::string::npos) << texts[0];
+  EXPECT_NE(texts[1].find("w of the Embed is frozen"), std::string::npos) << texts[1];
+}
+
+std::string torch_plan(std::string_view stepper, std::string_view extra) {
+  return fmt::format(R"({{"framework": {{"name": "torch"}}, "topology": {{"data": 2}},
+    "layers": [{{"class": "Linear", "repeat": 3, "parameters": [{{"name": "weight", "shape": [16, 16]}}, {{"name": "bias", "shape": [16]}}]}}],
+    "optimizer": {{"stepper": "{}"}}{}}})",
+                     stepper, extra);
+}
+
+TEST(Expand, RanksThatUseOtherLayersAreNamed) {
+  const std::string unused = R"(, "overrides": [{"where": {"data": 1}, "set": {"unused_layers": [1]}}])";
+  const Expansion fsdp = expanded(torch_plan("fsdp2", unused));
+  EXPECT_NE(diagnose(fsdp.job).verdict, Verdict::kConsistent);
+  ASSERT_FALSE(varying(fsdp, "fsdp").empty());
+  EXPECT_NE(varying(fsdp, "fsdp")[0].find("varies by data rank"), std::string::npos);
+  EXPECT_NE(diagnose(expanded(torch_plan("ddp", unused)).job).verdict, Verdict::kConsistent);
+  EXPECT_EQ(diagnose(expanded(torch_plan("ddp", "")).job).verdict, Verdict::kConsistent);
+}
+
+TEST(Expand, AFlagThatIsNotUniformIsNamed) {
+  const std::string flag = R"(, "overrides": [{"where": {"rank": 0}, "set": {"find_unused": true}}])";
+  for (const Iteration iteration : {Iteration::kFirst, Iteration::kSecond, Iteration::kSteady}) {
+    const Expansion expansion = expanded(torch_plan("ddp", flag), iteration);
+    EXPECT_NE(diagnose(expansion.job).verdict, Verdict::kConsistent);
+    const auto texts = varying(expansion, "dp");
+    EXPECT_TRUE(
+        std::ranges::find(
+            texts, "find_unused_parameters varies by data rank: data rank 0 has 1, data rank 1 has 0") !=
+        texts.end());
+  }
+}
+
+std::string megatron_plan(std::string_view extra_optimizer, std::string_view extra,
+                          std::string_view first = "dense") {
+  const std::string dense = R"({"name": "w", "shape": [16, 16]})";
+  const std::string expert = R"({"name": "e", "shape": [16, 16], "expert": true})";
+  const std::string block = fmt::format(R"("parameters": [{}, {}])", dense, expert);
+  const std::string swapped = fmt::format(R"("parameters": [{}, {}])", first == "dense" ? dense : expert,
+                                          first == "dense" ? expert : dense);
+  return fmt::format(
+      R"({{"framework": {{"name": "megatron", "version": "0.16.1"}}, "topology": {{"pipe": 2}}, "datatype": "bf16",
+    "layers": [{{"class": "Block", {}}}, {{"class": "Block", {}}}], "optimizer": {{"clip_grad": 1.0{}}}, "schedule": {{"micro_batches": 2}}{}}})",
+      block, swapped, extra_optimizer, extra);
+}
+
+TEST(Expand, OptimizersThatAStageMeetsInAnotherOrderAreAnOrder) {
+  const Expansion expansion = expanded(megatron_plan(", \"chained\": true", "", "expert"));
+  const Report report = diagnose(expansion.job);
+  EXPECT_TRUE(report.verdict == Verdict::kOrder || report.verdict == Verdict::kDeadlock)
+      << verdict_name(report.verdict);
+  EXPECT_EQ(diagnose(expanded(megatron_plan(", \"chained\": true", "")).job).verdict, Verdict::kConsistent);
+  // Without the chain the order is fixed.
+  EXPECT_EQ(diagnose(expanded(megatron_plan("", "", "expert")).job).verdict, Verdict::kConsistent);
+}
+
+TEST(Expand, BucketCountsThatDifferBetweenStagesAreSilent) {
+  std::string text = megatron_plan(", \"bucket_size\": 100, \"stepper\": \"megatron_distributed\"", "");
+  const Expansion expansion = expanded(text);
+  EXPECT_EQ(diagnose(expansion.job).verdict, Verdict::kConsistent);
+}
+
+/// A valid plan of any framework, small enough to replay by the thousand.
+std::string random_plan(lockstep::testing::Random& random) {
+  const auto pick = [&random](std::initializer_list<const char*> options) {
+    return std::string(options.begin()[random.below(static_cast<std::uint32_t>(options.size()))]);
+  };
+  const auto number = [&random](std::uint32_t low, std::uint32_t high) {
+    return low + random.below(high - low + 1);
+  };
+  const std::string framework = pick({"deepspeed", "megatron", "torch"});
+  const std::uint32_t pipe = number(1, 4);
+  const std::uint32_t data = number(1, 4);
+  const std::uint32_t tensor = number(1, 2);
+  const std::uint32_t layers = pipe * number(1, 3);
+  std::string optimizer;
+  if (framework == "deepspeed")
+    optimizer = fmt::format(R"("groups": "{}", "drop_empty": {})", pick({"single", "megatron", "three_way"}),
+                            pick({"false", "true"}));
+  else if (framework == "megatron")
+    optimizer =
+        fmt::format(R"("stepper": "{}", "bucket_size": {}, "loss_scale": {})",
+                    pick({"megatron", "megatron_distributed"}), number(1, 2000), pick({"true", "false"}));
+  else
+    optimizer =
+        fmt::format(R"("stepper": "{}", "find_unused": {})", pick({"ddp", "fsdp2"}), pick({"true", "false"}));
+  // Groups that come out alike on every stage: each layer has both kinds of parameters.
+  return fmt::format(
+      R"({{"framework": {{"name": "{}", "version": "{}"}}, "topology": {{"pipe": {}, "data": {}, "tensor": {}}}, "datatype": "{}",
+    "layers": [{{"class": "Block", "repeat": {}, "parameters": [{{"name": "w", "shape": [{}, 8]}}, {{"name": "b.bias", "shape": [8]}}]}}],
+    "partition": {{"method": "uniform"}}, "optimizer": {{{}}}{}, "schedule": {{"name": "{}", "micro_batches": {}}}}})",
+      framework,
+      framework == "deepspeed" ? pick({"0.5.5", "0.8.0", "0.10.3", "0.16.4"}) : std::string("0.1.0"), pipe,
+      data, tensor, pick({"f16", "bf16", "f32"}), layers, number(1, 64), optimizer,
+      framework == "deepspeed" ? pick({"", R"(, "zero": {"stage": 1})"}) : std::string(),
+      pipe == 1 ? "none" : "1f1b", number(pipe, 8));
+}
+
+TEST(Expand, RandomValidPlansHaveNoFinding) {
+  lockstep::testing::Random random(20260901);
+  int tried = 0;
+  for (int i = 0; i < 600; ++i) {
+    const std::string text = random_plan(random);
+    const auto plan = read_plan(text, "plan");
+    ASSERT_TRUE(plan) << plan.error().message << '\n' << text;
+    // A three-way split has a first half on some stages only: that is a real fault.
+    if (plan->optimizer.rule == GroupRule::kThreeWay && plan->optimizer.norm == NormReduction::kPerGroup &&
+        plan->optimizer.drop_empty)
+      continue;
+    ++tried;
+    for (const Iteration iteration :
+         {Iteration::kFirst, Iteration::kSecond, Iteration::kSteady, Iteration::kSkipped}) {
+      const auto expansion = expand(*plan, iteration);
+      ASSERT_TRUE(expansion) << expansion.error().message << '\n' << text;
+      const Report report = diagnose(expansion->job);
+      ASSERT_TRUE(report.findings.empty()) << report.findings[0].explanation << '\n' << text;
+      ASSERT_EQ(report.verdict, Verdict::kConsistent) << text;
+    }
+  }
+  EXPECT_GT(tried, 400);
+}
+
+}  // namespace
+}  // namespace lockstep::plan
