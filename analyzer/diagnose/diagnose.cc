@@ -200,7 +200,16 @@ class Diagnosis {
                               return standstill_.stuck[s].gate != kNoGate;  // a probe has nothing to compare with
                             });
       const bool told = cause.kind == CauseKind::kEnded && compared;
-      if (!told) drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+      if (told) continue;
+      drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+      // In one look a rank may be on its way. In two of a job that stands, it is there and does something else.
+      const bool stays_away = cause.kind == CauseKind::kStandsElsewhere && seen_ && seen_->state == ProgressState::kStalled &&
+                              never_joins(describe_, standstill_, cause);
+      if (!stays_away) continue;
+      Finding& finding = drafts_.back().finding;
+      finding.verdict = Verdict::kImbalance;
+      finding.finding_class = "never_arrived";
+      finding.severity = Severity::kContractViolation;
     }
   }
 

@@ -289,24 +289,6 @@ Finding cycle_finding(const Describer& describe, const ReplayResult& replay, con
   return finding;
 }
 
-namespace {
-
-/// Ranks that are seen alive outside any call of their own, while all other members are held in the making of a communicator.
-bool never_joins(const Describer& describe, const ReplayResult& replay, const Cause& cause) {
-  const Job& job = describe.job();
-  const bool alive = std::ranges::all_of(cause.ranks, [&](std::int32_t rank) {
-    return job.program_of_rank(rank) != kNoProgram && job.end_of_rank(rank).kind == EndKind::kRunning;
-  });
-  return alive && std::ranges::any_of(cause.stuck, [&](std::size_t s) {
-    const StuckGate& stuck = replay.stuck[s];
-    if (!stuck.later.empty() || stuck.arrived.empty() || stuck.never.size() != cause.ranks.size()) return false;
-    const auto held = std::ranges::find(replay.blocked, s, &BlockedOperation::stuck);
-    return held != replay.blocked.end() && describe.operation(held->program, held->operation).kind == OpKind::kInit;
-  });
-}
-
-}  // namespace
-
 Finding absence_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause) {
   const Job& job = describe.job();
   Finding finding;
@@ -351,13 +333,6 @@ Finding absence_finding(const Describer& describe, const ReplayResult& replay, c
         finding.finding_class = "evidence_missing";
         finding.severity = Severity::kNote;
         finding.fix = fmt::format("look where {} stand{}: a stack of it (py-spy dump, gdb) decides", who, one ? "s" : "");
-        if (never_joins(describe, replay, cause)) {
-          // The others are held until it comes, and it is there: what it does instead is the question.
-          finding.verdict = Verdict::kImbalance;
-          finding.finding_class = "never_arrived";
-          finding.severity = Severity::kContractViolation;
-          finding.divergent_meaning = DivergentMeaning::kAbsent;
-        }
       }
       break;
     case CauseKind::kCutRecord:
@@ -382,6 +357,19 @@ Finding absence_finding(const Describer& describe, const ReplayResult& replay, c
     }
   }
   return finding;
+}
+
+bool never_joins(const Describer& describe, const ReplayResult& replay, const Cause& cause) {
+  const Job& job = describe.job();
+  const bool alive = std::ranges::all_of(cause.ranks, [&](std::int32_t rank) {
+    return job.program_of_rank(rank) != kNoProgram && job.end_of_rank(rank).kind == EndKind::kRunning;
+  });
+  return alive && std::ranges::any_of(cause.stuck, [&](std::size_t s) {
+    const StuckGate& stuck = replay.stuck[s];
+    if (!stuck.later.empty() || stuck.arrived.empty() || stuck.never.size() != cause.ranks.size()) return false;
+    const auto held = std::ranges::find(replay.blocked, s, &BlockedOperation::stuck);
+    return held != replay.blocked.end() && describe.operation(held->program, held->operation).kind == OpKind::kInit;
+  });
 }
 
 std::optional<Finding> unfinished_finding(const Describer& describe) {
