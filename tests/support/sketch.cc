@@ -137,13 +137,14 @@ std::string to_job_json(const JobSketch& sketch) {
     }
     json += "]";
   }
-  json += "},\n \"libraries\": {";
+  json += "}";
   std::string libraries;
   for (const SketchComm& comm : sketch.communicators) {
     if (comm.library == Library::kUnknown) continue;
     libraries += (libraries.empty() ? "\"" : ", \"") + comm.name + "\": \"" + std::string(library_name(comm.library)) + "\"";
   }
-  json += libraries + "},\n \"ranks\": {";
+  if (!libraries.empty()) json += ",\n \"libraries\": {" + libraries + "}";
+  json += ",\n \"ranks\": {";
   for (std::size_t rank = 0; rank < sketch.programs.size(); ++rank) {
     json += (rank == 0 ? "\n  \"" : ",\n  \"") + std::to_string(rank) + "\": [";
     const std::vector<std::string> lines = program_lines(sketch, sketch.programs[rank]);
