@@ -136,6 +136,7 @@ class NcclRank {
     const Operation* previous = nullptr;
     for (const std::uint32_t i : operations) {
       const Operation& operation = program.operations[i];
+      if ((operation.flags & kOpReplayed) != 0) continue;  // the graph makes it
       if (operation.launch != launch && previous != nullptr) close(*previous);
       const bool captured = (operation.flags & kOpCaptured) != 0;
       if (capture.open && (!captured || capture.graph != job_.text(operation.handle)))
