@@ -157,7 +157,21 @@ class TraceSet {
     }
   }
 
+  /// Where members know one communicator under two identities, the one of the file that says so is taken for both.
+  void apply_aliases() {
+    std::map<std::uint64_t, std::uint64_t> aliases;
+    for (const TraceInput& input : inputs_) aliases.insert(input.tables.aliases.begin(), input.tables.aliases.end());
+    if (aliases.empty()) return;
+    for (TraceInput& input : inputs_) {
+      for (TraceComm& comm : input.tables.comms) {
+        const auto alias = aliases.find(comm.record.identity);
+        if (comm.known() && alias != aliases.end()) comm.record.identity = alias->second;
+      }
+    }
+  }
+
   void join_communicators() {
+    apply_aliases();
     find_nccl_members();
     warn_of_unseen_nccl();
     for (const TraceInput& input : inputs_) {

@@ -93,6 +93,13 @@ class TableReader {
       case SideKind::kCommEnd:
         read_comm_end(at);
         break;
+      case SideKind::kCommAlias: {
+        const auto record = bytes_.get<trace::CommAliasRecord>(at);
+        const TraceComm* comm = entry(tables_.comms, record.comm);
+        if (comm != nullptr && comm->known() && record.identity != 0 && comm->record.identity != 0)
+          tables_.aliases.emplace_back(record.identity, comm->record.identity);
+        break;
+      }
       case SideKind::kDatatype:
         read_named(tables_.datatypes, at, end);
         break;

@@ -53,7 +53,7 @@ def made_by_a_line(job, group):
 
 def is_cycle_of_the_written(report, expected):
     first = report["findings"][0] if report["findings"] else {}
-    return ({"deadlock", "imbalance"} & set(expected["verdicts"]) and report["verdict"] in ("deadlock", "order")
+    return (bool({"deadlock", "imbalance"} & set(expected["verdicts"])) and report["verdict"] in ("deadlock", "order")
             and first.get("class") == "order_across_communicators" and set(expected.get("ranks", [])) <= set(first.get("divergent_ranks") or []))
 
 
