@@ -87,7 +87,7 @@ std::string Describer::arguments(const Operation& o) const {
     text += fmt::format(" of [{}]", rank_ranges(extra.members, 40));
   }
   if (o.payload != StringIndex{}) text += fmt::format(" {}", job_.text(o.payload));
-  if (job_.library() == Library::kMpi && is_collective(o.kind) && o.nonblocking()) text += " (nonblocking)";
+  if (job_.library_of(o.comm) == Library::kMpi && is_collective(o.kind) && o.nonblocking()) text += " (nonblocking)";
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "match/nccl_groups.h"
+#include "match/nccl_meetings.h"
 #include "match/sequences.h"
 #include "match/vector_counts.h"
 
@@ -56,7 +57,7 @@ class Matcher {
   explicit Matcher(const Job& job)
       : job_(job), membership_(job), count_(job.communicators().size()), fingerprint_(job.communicators().size()),
         partition_(job.communicators().size()), has_vectors_(job.communicators().size()),
-        nccl_(job.library() == Library::kNccl) {
+        nccl_(job.library() == Library::kNccl), mixed_(job.mixes_libraries()) {
     result_.communicators.resize(job.communicators().size());
     result_.message_gates.resize(job.programs().size());
     result_.traits.resize(job.programs().size());
@@ -68,8 +69,9 @@ class Matcher {
     for (std::uint32_t p = 0; p < job_.programs().size(); ++p) read_program(ProgramIndex{p});
     // Members that left a record but made no call on the communicator are members all the same.
     for (std::uint32_t c = 0; c < job_.communicators().size(); ++c) add_silent_members(CommIndex{c});
+    compare_communicators();
     number_gates();
-    resolve_differences();
+    compare_channels();
     return std::move(result_);
   }
 
@@ -105,7 +107,7 @@ class Matcher {
     const auto operations = program.placed_operations();
     for (std::uint32_t i = 0; i < operations.size(); ++i) {
       const Operation& operation = operations[i];
-      add_traits(operation, traits);
+      add_traits(operation, i, traits);
       // Most calls are plain collectives: one look tells that no rule but the common ones applies.
       const bool is_rare = (operation.flags | operation.launch | operation.extra) != 0;
       if (is_rare) [[unlikely]] note_if_noteworthy(operation, index, i);
@@ -150,8 +152,10 @@ class Matcher {
     if (result_.noteworthy.size() < MatchResult::kMostNoteworthy) result_.noteworthy.push_back({program, i});
   }
 
+  bool is_nccl(CommIndex comm) const { return mixed_ ? job_.library_of(comm) == Library::kNccl : nccl_; }
+
   void read_rare_collective(const Operation& operation) {
-    if (nccl_ && operation.launch != 0) add_to_partition(operation);
+    if (operation.launch != 0 && is_nccl(operation.comm)) add_to_partition(operation);
     if (operation.extra != 0 && has_pairwise_counts(operation.kind)) has_vectors_[to_size(operation.comm)] = true;
   }
 
@@ -165,15 +169,23 @@ class Matcher {
     partition.launch = operation.launch;
   }
 
-  static void add_traits(const Operation& operation, ProgramTraits& traits) {
+  static void add_traits(const Operation& operation, std::uint32_t i, ProgramTraits& traits) {
     // Most calls are plain collectives: nothing of the rest applies to them.
     traits.rooted |= has_root(operation.kind);
     traits.completed |= operation.state == OpState::kCompleted;
     const OpClass what = op_class(operation.kind);
     if (what == OpClass::kCollective && operation.launch == 0 && operation.flags == 0) {
       traits.synchronous = true;
+      traits.launches = true;
+      traits.meets_between |= traits.meets_after;
       return;
     }
+    if (what == OpClass::kCreation || what == OpClass::kTeardown) traits.meets_after |= traits.launches;
+    if (what == OpClass::kCollective || what == OpClass::kPointToPoint) {
+      traits.launches = true;
+      traits.meets_between |= traits.meets_after;
+    }
+    if (what == OpClass::kTeardown || what == OpClass::kLocal) traits.first_end = std::min(traits.first_end, i);
     if (what == OpClass::kCompletion) add_wait_traits(operation, traits);
     traits.batches |= operation.launch != 0;
     traits.batched_messages |= operation.launch != 0 && what == OpClass::kPointToPoint;
@@ -192,7 +204,7 @@ class Matcher {
     return {.comm = operation.comm,
             .sender = sends ? program.rank : operation.peer,
             .receiver = sends ? operation.peer : program.rank,
-            .tag = job_.library() == Library::kNccl ? kNoTag : operation.tag};
+            .tag = is_nccl(operation.comm) ? kNoTag : operation.tag};
   }
 
   std::uint32_t channel_of(const ChannelKey& key) {
@@ -320,7 +332,7 @@ class Matcher {
     }
   }
 
-  void resolve_differences() {
+  void compare_communicators() {
     std::vector<CommIndex> unequal;
     for (std::uint32_t c = 0; c < result_.communicators.size(); ++c) {
       const CommunicatorMatch& communicator = result_.communicators[c];
@@ -334,9 +346,15 @@ class Matcher {
         CommunicatorMatch& communicator = result_.communicators[to_size(sequences.comm)];
         if (!communicator.agreed) find_first_differences(job_, sequences, communicator);
         if (has_vectors_[to_size(sequences.comm)]) compare_vectors(job_, sequences, communicator);
-        if (nccl_) apply_group_rules(job_, sequences, communicator);
+        if (!is_nccl(sequences.comm)) continue;
+        if (!communicator.agreed) pair_apart(job_, sequences, communicator);
+        result_.pairs_apart = result_.pairs_apart || communicator.apart;
+        apply_group_rules(job_, sequences, communicator);
       }
     }
+  }
+
+  void compare_channels() {
     for (std::size_t c = 0; c < result_.channels.size(); ++c) {
       ChannelMatch& channel = result_.channels[c];
       const auto& [sent, received] = channel_hashes_[c];
@@ -376,6 +394,7 @@ class Matcher {
   std::vector<Partition> partition_;  // as count_
   std::vector<bool> has_vectors_;     // by communicator
   const bool nccl_;
+  const bool mixed_;
   std::vector<CommIndex> touched_;
   std::unordered_map<ChannelKey, std::uint32_t, ChannelKeyHash> channel_index_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> channel_hashes_;  // what was sent, what was to be received

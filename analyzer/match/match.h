@@ -53,12 +53,23 @@ struct CommunicatorMatch {
   std::optional<std::uint32_t> partition_difference{};
   std::vector<VectorDifference> vector_differences{};  ///< by position; of the first such position only
 
-  /// kNoGate for a position that is not matched.
+  /// NCCL, where members mix launches and meetings of hosts differently (match/nccl_meetings.h): each kind is paired in a
+  /// numbering of its own. Gates of launches come first; `blocking` counts gates from first_gate then.
+  struct Apart {
+    std::uint32_t launches = 0;
+    std::uint32_t meetings = 0;
+  };
+  std::optional<Apart> apart{};
+
+  /// kNoGate for a position that is not matched. Not for communicators that are paired apart.
   GateIndex gate_of(std::uint32_t seq) const {
     if (seq < first_position) return kNoGate;
     return GateIndex{static_cast<std::uint32_t>(first_gate) + (seq - first_position)};
   }
-  std::uint32_t matched_positions() const { return positions > first_position ? positions - first_position : 0; }
+  std::uint32_t matched_positions() const {
+    if (apart) return apart->launches + apart->meetings;
+    return positions > first_position ? positions - first_position : 0;
+  }
 };
 
 /// Messages from one rank to another on one communicator (and with one tag, where tags are matched).
@@ -99,6 +110,10 @@ struct ProgramTraits {
   bool captured = false;     ///< calls that take no effect: captured, or refused by the library
   bool completed = false;    ///< calls known to have completed
   bool outsider = false;     ///< calls on a communicator that it is no member of
+  bool launches = false;     ///< collectives or messages
+  bool meets_after = false;  ///< makes or ends a communicator after such a call
+  bool meets_between = false;  ///< ... and such a call follows
+  std::uint32_t first_end = 0xffffffff;  ///< the first call that ends a communicator
 };
 
 /// A call that a rule of its own looks at.
@@ -123,6 +138,7 @@ struct MatchResult {
   std::size_t undecided_messages = 0;  ///< wildcards
   std::size_t opaque_calls = 0;        ///< calls that no rule decides
   bool begins_late = false;            ///< some communicator has a first_position above 0
+  bool pairs_apart = false;            ///< some communicator is paired apart
 
   bool agreed() const;
 };
@@ -130,7 +146,8 @@ struct MatchResult {
 /// O(operations) where the ranks agree; the job is not copied. A job of more than 2^30 rendezvous is not matched (assert).
 MatchResult match(const Job& job);
 
-/// The communicator (or kNoComm) and the channel (or its index past the end) of a gate. O(log)
+/// The communicator (or kNoComm) and the channel (or its index past the end) of a gate. `seq` is its place among the gates of a
+/// communicator that is paired apart. O(log)
 struct GateOwner {
   CommIndex comm = kNoComm;
   std::size_t channel = 0;  ///< index into MatchResult::channels where `comm` is kNoComm

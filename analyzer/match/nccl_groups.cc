@@ -7,6 +7,8 @@
 #include <string>
 #include <tuple>
 
+#include "match/nccl_meetings.h"
+
 namespace lockstep {
 namespace {
 
@@ -61,9 +63,18 @@ class Member {
   const std::vector<std::uint32_t>& calls_;
 };
 
+CallSequences launches_of(const Job& job, CallSequences sequences) {
+  for (std::size_t m = 0; m < sequences.members.size(); ++m) {
+    const auto& operations = job.program(sequences.members[m]).operations;
+    std::erase_if(sequences.operations[m], [&](std::uint32_t i) { return nccl_order(operations[i]) != NcclOrder::kLaunches; });
+  }
+  return sequences;
+}
+
 }  // namespace
 
-void apply_group_rules(const Job& job, const CallSequences& sequences, CommunicatorMatch& communicator) {
+void apply_group_rules(const Job& job, const CallSequences& all, CommunicatorMatch& communicator) {
+  const CallSequences sequences = communicator.apart ? launches_of(job, all) : all;
   std::vector<Member> members;
   for (std::size_t m = 0; m < sequences.members.size(); ++m) members.emplace_back(job, sequences, m);
   if (members.size() < 2) return;
@@ -78,14 +89,18 @@ void apply_group_rules(const Job& job, const CallSequences& sequences, Communica
       break;
     }
   }
-  if (communicator.agreed || communicator.partition_difference || !same_length) return;
+  // Positions of launches alone are none that a report could name; the difference in the mixing is told as such.
+  const bool other_groups = communicator.partition_difference.has_value();
+  if (communicator.apart) communicator.partition_difference.reset();
+  if (communicator.agreed || other_groups || !same_length) return;
   const std::vector<std::uint64_t> launched = first.launched();
   if (!std::ranges::all_of(members, [&](const Member& member) { return member.launched() == launched; })) return;
   for (std::size_t i = 0; i < first.size(); ++i) {
     const bool differs = std::ranges::any_of(members, [&](const Member& member) { return member.signature_at(i) != first.signature_at(i); });
     if (differs) communicator.repaired.push_back(sequences.first + static_cast<std::uint32_t>(i));
   }
-  communicator.blocking.clear();
+  if (communicator.apart) communicator.repaired.clear();
+  std::erase_if(communicator.blocking, [&](std::uint32_t at) { return !communicator.apart || at < communicator.apart->launches; });
 }
 
 }  // namespace lockstep

@@ -49,7 +49,7 @@ std::uint64_t signature(const Job& job, const Operation& operation) {
                         static_cast<std::uint64_t>(operation.datatype) << 8;
   if (what.reduction) small |= static_cast<std::uint64_t>(operation.redop) << 24;
   if (operation.flags != 0) {
-    if (operation.nonblocking() && job.library() == Library::kMpi) small |= std::uint64_t{1} << 40;
+    if (operation.nonblocking() && job.library_of(operation.comm) == Library::kMpi) small |= std::uint64_t{1} << 40;
     small |= static_cast<std::uint64_t>(operation.flags & kOpReplayed) << 35;
   }
   const std::uint64_t root = what.root ? static_cast<std::uint32_t>(operation.peer) : 0;
@@ -61,7 +61,7 @@ std::uint64_t signature(const Job& job, const Operation& operation) {
 
 Difference compare_collective(const Job& job, const Operation& a, const Operation& b) {
   if (a.kind != b.kind) return Difference::kKind;
-  if (job.library() == Library::kMpi && a.nonblocking() != b.nonblocking()) return Difference::kKind;
+  if (job.library_of(a.comm) == Library::kMpi && a.nonblocking() != b.nonblocking()) return Difference::kKind;
   const Takes& what = kTakes[static_cast<std::size_t>(a.kind)];
   if (what.root && a.peer != b.peer) return Difference::kRoot;
   if (what.extra) {
@@ -70,7 +70,7 @@ Difference compare_collective(const Job& job, const Operation& a, const Operatio
     if (extra_a.members != extra_b.members) return Difference::kCreation;
     if (extra_a.counts != extra_b.counts) return Difference::kCount;
   }
-  if (what.count && a.count != b.count && a.datatype != b.datatype && job.library() == Library::kNccl && !what.reduction) {
+  if (what.count && a.count != b.count && a.datatype != b.datatype && job.library_of(a.comm) == Library::kNccl && !what.reduction) {
     // NCCL moves bytes: calls of as many bytes end, whatever they count in.
     const std::optional<std::uint64_t> bytes = operation_bytes(job, a);
     if (bytes && bytes == operation_bytes(job, b)) return Difference::kDatatype;
@@ -98,7 +98,7 @@ Difference compare_message(const Job& job, const Operation& send, const Operatio
   const bool both_typed = send.datatype != DatatypeIndex{} && receive.datatype != DatatypeIndex{};
   if (both_typed && send.datatype != receive.datatype) return Difference::kDatatype;
   if (send.count.is_none() || receive.count.is_none() || send.count == receive.count) return Difference::kNone;
-  const bool shorter_is_legal = job.library() == Library::kMpi && send.count.is_number() &&
+  const bool shorter_is_legal = job.library_of(send.comm) == Library::kMpi && send.count.is_number() &&
                                 receive.count.is_number() && send.count.number() <= receive.count.number();
   return shorter_is_legal ? Difference::kNone : Difference::kCount;
 }

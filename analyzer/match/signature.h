@@ -39,6 +39,11 @@ constexpr bool prevents_completion(Difference difference) {
          difference == Difference::kCreation;
 }
 
+/// A collective of no elements, which NCCL does not enqueue. (What one member of a v-collective has is not all of it.)
+constexpr bool is_empty_collective(const Operation& operation) {
+  return operation.count == Count::of(0) && op_class(operation.kind) == OpClass::kCollective && !has_free_count(operation.kind);
+}
+
 /// Bytes of all elements of a call; nothing where type or count is not known as a number.
 std::optional<std::uint64_t> operation_bytes(const Job& job, const Operation& operation);
 

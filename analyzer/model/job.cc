@@ -65,6 +65,12 @@ std::string Job::count_text(Count count) const {
 
 const std::string& Job::source(SourceIndex index) const { return data_->sources[to_size(index)]; }
 Library Job::library() const { return data_->library; }
+bool Job::mixes_libraries() const { return data_->mixes_libraries; }
+Library Job::library_of(CommIndex comm) const {
+  if (!data_->mixes_libraries || comm == kNoComm) return data_->library;
+  const Library own = data_->communicators[to_size(comm)].library;
+  return own == Library::kUnknown ? data_->library : own;
+}
 int Job::library_version() const { return data_->library_version; }
 bool Job::implicit_launch_order() const { return data_->implicit_launch_order; }
 const RunInfo& Job::run() const { return data_->run; }

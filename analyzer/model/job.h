@@ -33,6 +33,7 @@ struct Communicator {
   std::vector<std::int32_t> members{};  ///< job ranks in order of communicator rank
   std::optional<LostDifference> lost_difference{};
   bool members_known = true;  ///< false: the source does not list them; `members` are those seen calling
+  Library library = Library::kUnknown;  ///< whose it is, where a job uses several; kUnknown: the job's
 };
 
 /// One stack frame of the caller: "stage2.py", "get_grad_norm_direct", 1509. Missing parts are empty or 0.
@@ -140,6 +141,10 @@ class Job {
   const std::string& source(SourceIndex index) const;
 
   Library library() const;
+  /// Some communicator is of another library than the job: a program of NCCL that makes calls of MPI, too.
+  bool mixes_libraries() const;
+  /// Whose rules hold for calls on the communicator; the job's for kNoComm.
+  Library library_of(CommIndex comm) const;
   /// Version of the library as NCCL codes it (22809 = 2.28.9); 0 = not known. The lowest where ranks differ.
   int library_version() const;
   /// NCCL_LAUNCH_ORDER_IMPLICIT as every rank had it: collectives of one device start in the order in which they were issued.

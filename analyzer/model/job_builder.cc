@@ -108,6 +108,10 @@ void JobBuilder::set_members(CommIndex index, std::span<const std::int32_t> memb
   communicator.members_known = !members.empty();
 }
 
+void JobBuilder::set_library(CommIndex index, Library library) {
+  data_->communicators[to_size(index)].library = library;
+}
+
 void JobBuilder::set_lost_difference(CommIndex index, LostDifference difference) {
   data_->communicators[to_size(index)].lost_difference = std::move(difference);
 }
@@ -205,6 +209,10 @@ Job JobBuilder::build() && {
       Communicator& communicator = data_->communicators[to_size(comm)];
       if (!communicator.members_known) communicator.members.push_back(program.rank);
     }
+  }
+  for (Communicator& communicator : data_->communicators) {
+    if (communicator.library == data_->library) communicator.library = Library::kUnknown;
+    data_->mixes_libraries |= communicator.library != Library::kUnknown;
   }
   data_->ends_without_program = std::move(interning_->ends);
   if (interning_->warnings > InputQuality::kMaxWarnings) {

@@ -30,6 +30,8 @@ class JobBuilder {
   /// States the members of a communicator that was made before they were known.
   void set_members(CommIndex index, std::span<const std::int32_t> members);
 
+  /// Whose the communicator is, where the job uses several libraries.
+  void set_library(CommIndex index, Library library);
   void set_lost_difference(CommIndex index, LostDifference difference);
 
   /// The program of a job rank, made empty at the first call. The reference is valid until the next call of program().

@@ -23,6 +23,7 @@ struct Job::Data {
   Library library = Library::kUnknown;
   int library_version = 0;
   bool implicit_launch_order = false;
+  bool mixes_libraries = false;
   RunInfo run;
   InputQuality quality;
 };

@@ -22,7 +22,7 @@ constexpr std::size_t kDeepest = 64;
 /// What "0-3" may stand for, in ranks and in operations over the whole file: a short text must not become a huge Job.
 constexpr std::size_t kMostAbbreviated = std::size_t{1} << 24;
 
-enum class Section { kNone, kGroups, kGroupIds, kRanks, kEnds, kMissing, kPlaces, kOther };
+enum class Section { kNone, kGroups, kGroupIds, kLibraries, kRanks, kEnds, kMissing, kPlaces, kOther };
 
 struct GroupEntry {
   std::string name{};
@@ -93,6 +93,8 @@ class JobJsonHandler final : public nlohmann::json_sax<nlohmann::json> {
 
   std::vector<GroupEntry> groups_;
   std::map<std::string, std::string> group_ids_;
+  std::map<std::string, Library> libraries_;          // by group
+  std::map<std::string, CommIndex> defined_groups_;
   std::map<std::int32_t, ProgramEnd> ends_;
   std::map<std::int32_t, std::string> missing_;
   std::map<std::int32_t, Place> places_;
@@ -134,6 +136,7 @@ bool JobJsonHandler::key(std::string& name) {
     entry_.clear();
     section_ = name == "groups"      ? Section::kGroups
                : name == "group_ids" ? Section::kGroupIds
+               : name == "libraries" ? Section::kLibraries
                : name == "ranks"     ? Section::kRanks
                : name == "ends"      ? Section::kEnds
                : name == "missing"   ? Section::kMissing
@@ -221,6 +224,13 @@ bool JobJsonHandler::scalar(std::string_view value) {
     groups_.push_back({.name = entry_, .members = std::move(members), .line = line()});
   } else if (depth_ == 2 && section_ == Section::kGroupIds) {
     group_ids_[entry_] = value;
+  } else if (depth_ == 2 && section_ == Section::kLibraries) {
+    const Library library = library_from_name(value);
+    if (library == Library::kUnknown) {
+      warnings_.warn(line(), fmt::format("libraries.{}: {} is not nccl, mpi or torch: ignored", entry_, excerpt(value)));
+    } else {
+      libraries_[entry_] = library;
+    }
   } else if (depth_ == 3 && section_ == Section::kGroups) {
     warnings_.warn(line(), fmt::format("groups.{}: {} is no rank: left out", entry_, excerpt(value)));
   } else if (depth_ == 2 && section_ == Section::kEnds) {
@@ -293,6 +303,7 @@ void JobJsonHandler::define_groups() {
     const CommIndex comm =
         intake_.communicator(id == group_ids_.end() ? group.name : id->second, group.name, group.members,
                              fmt::format("{}:{}", file_.path, group.line));
+    defined_groups_[group.name] = comm;
     line_groups_.add(group.name, comm, intake_.builder().communicator(comm).members);
     intake_.add_to_world(group.members);
   }
@@ -378,6 +389,11 @@ Result<std::size_t> JobJsonHandler::read() {
     }
     ends_.erase(rank);
     intake_.add_program(std::move(program));
+  }
+  for (const auto& [name, library] : libraries_) {
+    const auto group = defined_groups_.find(name);
+    if (group != defined_groups_.end()) intake_.builder().set_library(group->second, library);
+    else warnings_.warn(0, fmt::format("libraries.{}: there is no such group: ignored", name));
   }
   for (const auto& [rank, end] : ends_) intake_.builder().set_end(rank, end);
   return programs_.size();

@@ -99,6 +99,18 @@ class JobWriter {
     }
     text_ += '}';
     if (!ids.empty()) field("group_ids", '{' + ids + '}');
+    write_libraries();
+  }
+
+  /// Of groups that are not of the job's library.
+  void write_libraries() {
+    std::string libraries;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const Library library = job_.communicators()[i].library;
+      if (library == Library::kUnknown) continue;
+      libraries += fmt::format("{}\n  {}: {}", libraries.empty() ? "" : ",", json_string(names_[i]), json_string(library_name(library)));
+    }
+    if (!libraries.empty()) field("libraries", '{' + libraries + '}');
   }
 
   void write_ranks() {

@@ -26,6 +26,7 @@ struct LaunchQueue {
   static constexpr std::uint32_t kNoActor = 0xffffffff;
   std::uint32_t actor = kNoActor;
   std::vector<LaunchIndex> started_by_host{};  ///< not yet waited for, and not handed to the actor
+  GateIndex host_has_met = kNoGate;            ///< what its actor knows of the host's meetings
   std::uint32_t on_actor = 0;                  ///< launches on the actor that the host has not waited for
 
   bool is_idle() const { return started_by_host.empty() && on_actor == 0; }
@@ -48,6 +49,7 @@ class Launches {
   /// Marks a launch as waited for, and gives what it takes to complete it.
   void take(LaunchIndex launch, std::vector<Completion>& out);
 
+  bool is_waited(LaunchIndex launch) const { return launches_[launch].waited; }
   std::span<const Completion> completions(LaunchIndex launch) const {
     return std::span(completions_).subspan(launches_[launch].first, launches_[launch].count);
   }

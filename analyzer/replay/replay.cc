@@ -269,14 +269,14 @@ ReplayResult replay(const Job& job, const MatchResult& match, const ReplayOption
 }
 
 std::vector<BlockingModel> distinct_models(const Job& job, const MatchResult& match) {
-  if (job.library() == Library::kMpi) return {BlockingModel::kEager, BlockingModel::kBlocking};
+  if (job.library() == Library::kMpi && !job.mixes_libraries()) return {BlockingModel::kEager, BlockingModel::kBlocking};
   const bool queues = std::ranges::any_of(match.traits, [](const ProgramTraits& t) { return t.nonblocking || t.batches; });
   const bool batches = std::ranges::any_of(match.traits, &ProgramTraits::batched_messages);
   std::vector<BlockingModel> models{BlockingModel::kLazy};
   if (job.library() == Library::kNccl) {
     const bool messages = std::ranges::any_of(match.message_gates, [](const auto& gates) { return !gates.empty(); });
     if (messages) models.push_back(BlockingModel::kEager);
-    if (queues) models.push_back(BlockingModel::kBlocking);
+    if (queues || job.mixes_libraries()) models.push_back(BlockingModel::kBlocking);
   } else if (queues) models.insert(models.end(), {BlockingModel::kEager, BlockingModel::kBlocking});
   if (batches) models.push_back(BlockingModel::kCoupled);
   return models;

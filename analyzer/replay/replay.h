@@ -9,8 +9,10 @@
 // something that, once true, stays true.
 //
 //  library        host waits for ...                      queues
-//  nccl           nothing but `wait` and its own waits    one per `stream` (all unnamed ones are one stream); one for all
-//                 for streams, events and the device      where the launch order is implicit
+//  nccl           `wait`, its own waits for streams,      one per `stream` (all unnamed ones are one stream); one for all
+//                 events and the device, and meetings:    where the launch order is implicit. The launches of one
+//                 making and ending a communicator        communicator run in the order of issue, on whatever streams
+//                 (unless told not to block)
 //  torch, none    operations without handle or stream;    one per communicator; in `lazy` messages outside a batch use one
 //                 batches and i-calls are not waited for  per (communicator, pair of ranks) instead, as torch's
 //                 until `wait`                            communicator for two ranks does
@@ -28,6 +30,9 @@
 // stood on the stream when the event was recorded; `stream_wait` makes what comes to its stream wait for that, not the host. A
 // collective of no elements is not enqueued by NCCL and waits for nobody. A graph launch is the calls that were captured, see
 // model/graph_replays.h.
+//
+// In a program of NCCL that makes calls of MPI, too, each call follows the rules of the library of its communicator; of MPI's
+// models, `blocking` is the strict one, and the lenient one holds in all others.
 //
 // An operation known to have completed (OpState::kCompleted, or a host wait for it that returned) never blocks. One that its
 // rank's record ends in (kOpHeld) did: `eager` does not let it go early. A collective whose kind, root or size differs
@@ -52,6 +57,9 @@ struct ReplayOptions {
   BlockingModel model = BlockingModel::kLazy;
   /// false: ignore what the evidence knows about completion; finds what an unlucky run would block on.
   bool trust_completion = true;
+  /// true: a group of NCCL is launched as written, one communicator after the other, as its documentation has it. (The library
+  /// puts communicators in an order of its own since 2.26.2.)
+  bool groups_as_written = false;
 };
 
 /// One operation that holds its rank: the rank has come to it, and it cannot complete.

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
 
+#include "match/nccl_meetings.h"
 #include "replay/coupling.h"
 #include "replay/host_waits.h"
 #include "replay/launches.h"
@@ -26,7 +28,8 @@ struct Part {
 class Compiler {
  public:
   Compiler(const Job& job, const MatchResult& match, const ReplayOptions& options)
-      : job_(job), match_(match), options_(options), mpi_(job.library() == Library::kMpi) {
+      : job_(job), match_(match), options_(options), mpi_(job.library() == Library::kMpi),
+        nccl_(job.library() == Library::kNccl), mixed_(job.mixes_libraries()) {
     if (options.model == BlockingModel::kCoupled && !mpi_) coupling_ = couple_batches(job, match, options.trust_completion);
   }
 
@@ -61,9 +64,10 @@ class Compiler {
 
   /// Collectives that a rank is known to have stood in to the end: leaving early did not happen there.
   void find_held_gates() {
+    if (!mpi_ && !mixed_) return;
     for (const Program& program : job_.programs()) {
       for (auto at = program.operations.rbegin(); at != program.operations.rend() && (at->flags & kOpHeld) != 0; ++at) {
-        if (!is_placed_collective(*at)) continue;
+        if (!is_placed_collective(*at) || !is_mpi(at->comm)) continue;
         const GateIndex gate = match_.communicators[to_size(at->comm)].gate_of(at->seq);
         if (gate != kNoGate) held_gates_.push_back(static_cast<std::uint32_t>(gate));
       }
@@ -82,6 +86,9 @@ class Compiler {
     script_.actors[host_].items.reserve(program.placed);
     queues_.clear();
     launches_.clear(match_.traits[to_size(index)]);
+    apart_.clear();
+    last_launches_.clear();
+    host_has_met_ = kNoGate;
     message_ordinal_ = 0;
     follow_streams_ = match_.traits[to_size(index)].host_waits;
     heads_.clear();
@@ -89,9 +96,10 @@ class Compiler {
     if (follow_streams_ && options_.trust_completion) known_complete_ = completed_by_host_waits(program.placed_operations());
     const ProgramTraits& traits = match_.traits[to_size(index)];
     // Where the host never stops, its queues need not be told what it has issued, nor it what they have done.
-    host_can_block_ = options_.model == BlockingModel::kBlocking || traits.waits ||
-                      (job_.library() != Library::kNccl && traits.synchronous);
+    host_can_block_ = options_.model == BlockingModel::kBlocking || traits.waits || mixed_ ||
+                      (nccl_ ? traits.meets_between : traits.synchronous);
     const auto operations = program.placed_operations();
+    keeps_issue_order_ = uses_communicators_on_several_streams(operations);
     for (std::uint32_t i = 0; i < operations.size();) {
       if (is_host_wait(operations[i].kind)) {
         compile_host_wait(operations[i], i);
@@ -112,9 +120,39 @@ class Compiler {
     }
   }
 
+  bool is_nccl(CommIndex comm) const { return mixed_ ? job_.library_of(comm) == Library::kNccl : nccl_; }
+  bool is_mpi(CommIndex comm) const { return mixed_ ? job_.library_of(comm) == Library::kMpi : mpi_; }
+
+  /// What of MPI's rules holds: in a job of NCCL the lenient ones, since the models there are about NCCL.
+  BlockingModel mpi_model() const {
+    return mixed_ && options_.model != BlockingModel::kBlocking ? BlockingModel::kEager : options_.model;
+  }
+
+  /// Only where one does it says the order of issue more than the streams do.
+  bool uses_communicators_on_several_streams(std::span<const Operation> operations) const {
+    if (!nccl_ || job_.implicit_launch_order() || options_.model == BlockingModel::kBlocking) return false;
+    std::unordered_map<CommIndex, StringIndex> streams;
+    CommIndex last = kNoComm;
+    StringIndex last_stream{};
+    for (const Operation& operation : operations) {
+      if (operation.comm == kNoComm || (operation.comm == last && operation.stream == last_stream)) continue;
+      if (!is_placed_message(operation) && op_class(operation.kind) != OpClass::kCollective) continue;
+      if (!is_nccl(operation.comm)) continue;
+      last = operation.comm;
+      last_stream = operation.stream;
+      if (streams.try_emplace(last, last_stream).first->second != last_stream) return true;
+    }
+    return false;
+  }
+
+  /// Makes or ends a communicator of NCCL: a meeting of the hosts.
+  bool is_meeting(const Operation& operation) const {
+    return is_collective(operation.kind) && op_class(operation.kind) != OpClass::kCollective && is_nccl(operation.comm);
+  }
+
   bool is_plain(const ProgramTraits& traits) const {
     if (coupling_ || traits.waits || traits.batches || traits.captured || traits.outsider || match_.begins_late ||
-        !match_.probes.empty()) {
+        !match_.probes.empty() || match_.pairs_apart || mixed_ || (nccl_ && traits.meets_after)) {
       return false;
     }
     if (mpi_) return !traits.nonblocking && !(traits.rooted && options_.model == BlockingModel::kEager);
@@ -133,21 +171,32 @@ class Compiler {
       Part part{.gate = static_cast<std::uint32_t>(gate), .operation = i, .waits = !known_complete};
       if (coupling_) part.gate = first_component_gate_ + coupling_->component[to_size(program_)][ordinal];
       const bool held = (operation.flags & kOpHeld) != 0;
-      if (!held && is_buffered_send(job_.library(), options_.model, operation.kind)) part.waits = false;
+      const Library library = mixed_ ? job_.library_of(operation.comm) : job_.library();
+      const BlockingModel model = library == Library::kMpi ? mpi_model() : options_.model;
+      if (!held && is_buffered_send(library, model, operation.kind)) part.waits = false;
       return part;
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return std::nullopt;
+    if (is_empty_collective(operation) && is_nccl(operation.comm)) return std::nullopt;
     const CommunicatorMatch& communicator = match_.communicators[to_size(operation.comm)];
     if (!communicator.outsiders.empty() && std::ranges::find(communicator.outsiders, program_) != communicator.outsiders.end()) {
       return std::nullopt;
     }
-    const GateIndex gate = communicator.gate_of(operation.seq);
+    const GateIndex gate = communicator.apart ? next_gate_apart(communicator, operation) : communicator.gate_of(operation.seq);
     if (gate == kNoGate) return std::nullopt;
     Part part{.gate = static_cast<std::uint32_t>(gate),
               .operation = i,
-              .waits = !known_complete && !(job_.library() == Library::kNccl && is_empty_collective(operation))};
-    if (mpi_ && options_.model == BlockingModel::kEager) relax_rooted(operation, communicator, part);
+              .waits = !known_complete};
+    if (is_mpi(operation.comm) && mpi_model() == BlockingModel::kEager) relax_rooted(operation, communicator, part);
     return part;
+  }
+
+  GateIndex next_gate_apart(const CommunicatorMatch& communicator, const Operation& operation) {
+    const NcclOrder order = nccl_order(operation);
+    CommunicatorMatch::Apart& made = apart_[operation.comm];
+    const std::uint32_t place =
+        order == NcclOrder::kLaunches ? made.launches++ : communicator.apart->launches + made.meetings++;
+    return GateIndex{static_cast<std::uint32_t>(to_size(communicator.first_gate)) + place};
   }
 
   /// MPI 3.1, 5.1: a member may leave a rooted collective as soon as its own part is done.
@@ -181,19 +230,63 @@ class Compiler {
       const bool again = coupling_ && std::ranges::any_of(parts, [&](const Part& p) { return p.gate == part->gate; });
       if (!again) parts.push_back(*part);
     }
-    if (!parts.empty()) compile_launch(operations, parts, true);
+    if (nccl_ && options_.groups_as_written) {
+      compile_by_communicator(operations, std::move(parts));
+    } else if (!parts.empty()) {
+      compile_launch(operations, parts, true);
+    }
     return i;
+  }
+
+  /// One launch for each communicator, in the order in which the group names them first.
+  void compile_by_communicator(std::span<const Operation> operations, std::vector<Part> parts) {
+    while (!parts.empty()) {
+      const CommIndex comm = operations[parts.front().operation].comm;
+      const auto others = std::ranges::stable_partition(parts, [&](const Part& part) { return operations[part.operation].comm == comm; });
+      compile_launch(operations, {parts.begin(), others.begin()}, true);
+      parts.erase(parts.begin(), others.begin());
+    }
   }
 
   void compile_launch(std::span<const Operation> operations, std::span<const Part> parts, bool is_batch) {
     const Operation& first = operations[parts.front().operation];
-    if (mpi_) {
+    const auto meets = [&](const Part& part) { return is_meeting(operations[part.operation]); };
+    if (nccl_ && std::ranges::any_of(parts, meets)) {
+      // At the end of a group hosts meet first; then its calls are launched.
+      std::vector<Part> meetings(parts.begin(), parts.end());
+      std::vector<Part> launched(parts.begin(), parts.end());
+      std::erase_if(meetings, std::not_fn(meets));
+      std::erase_if(launched, meets);
+      compile_meetings(operations, meetings);
+      if (!launched.empty()) compile_launch(operations, launched, is_batch);
+    } else if (is_mpi(first.comm)) {
       compile_mpi(operations, parts);
     } else if (options_.model == BlockingModel::kBlocking) {
       meet(host_, parts);
     } else {
       compile_queued(operations, parts, is_batch, host_waits_for(first, is_batch));
     }
+  }
+
+  /// All are come to at once. One that the host does not wait for (blocking = 0) still has to come about.
+  void compile_meetings(std::span<const Operation> operations, std::span<const Part> meetings) {
+    std::vector<Part> waited;
+    for (const Part& part : meetings) {
+      if (!operations[part.operation].nonblocking() || options_.model == BlockingModel::kBlocking) {
+        waited.push_back(part);
+        continue;
+      }
+      add(host_, part.gate, part.operation, part.arrives, false);
+      const Completion completion{part.gate, part.operation};
+      LaunchQueue& queue = queues_[kMeetingQueue | to_size(operations[part.operation].comm)];
+      if (part.waits) static_cast<void>(launches_.add({&completion, 1}, &queue, false));
+    }
+    if (waited.empty()) return;
+    meet(host_, waited);
+    if (host_can_block_) return;
+    // Queues that are not told what the host issues are told that it has come past its meetings.
+    host_has_met_ = GateIndex{add_gate()};
+    add(host_, static_cast<std::uint32_t>(host_has_met_), waited.back().operation, true, false);
   }
 
   /// MPI has no queues: an operation is posted where it is called, and waited for there or by a later wait. A batch is
@@ -215,7 +308,7 @@ class Compiler {
   }
 
   bool host_waits_for(const Operation& operation, bool is_batch) const {
-    if (job_.library() == Library::kNccl) return false;
+    if (nccl_) return false;
     return !is_batch && !is_immediate(operation.kind) && !operation.nonblocking();
   }
 
@@ -227,33 +320,49 @@ class Compiler {
       LaunchQueue& other = queues_[queue_key(operations[part.operation], is_batch)];
       if (&other != &queue && std::ranges::find(other_queues_, &other) == other_queues_.end()) other_queues_.push_back(&other);
     }
+    find_launches_before(operations, parts, queue);
     // Behind what the host itself has started, a call that it waits for can only start when that has completed.
     if (host_waits && other_queues_.empty() && queue.on_actor == 0) {
       while (!queue.started_by_host.empty()) host_waits_for_launch(queue.started_by_host.front());
     }
-    if (host_can_block_ && other_queues_.empty() && queue.is_idle()) {
-      start_by_host(operations, parts, host_waits ? nullptr : &queue);
-    } else {
-      start_on_queue(operations, parts, queue, host_waits);
+    const bool starts_at_once = other_queues_.empty() && queue.is_idle() && before_.empty();
+    const std::optional<LaunchIndex> launch = host_can_block_ && starts_at_once
+                                                  ? start_by_host(operations, parts, host_waits ? nullptr : &queue)
+                                                  : start_on_queue(operations, parts, queue, host_waits);
+    if (!keeps_issue_order_ || !launch) return;
+    for (const Part& part : parts) last_launches_[operations[part.operation].comm] = {*launch, &queue};
+  }
+
+  /// NCCL runs the launches of one communicator in the order of issue, whatever their streams: those that stand on other
+  /// queues and come before this one.
+  void find_launches_before(std::span<const Operation> operations, std::span<const Part> parts, const LaunchQueue& queue) {
+    before_.clear();
+    if (!keeps_issue_order_) return;
+    for (const Part& part : parts) {
+      const auto at = last_launches_.find(operations[part.operation].comm);
+      if (at == last_launches_.end() || at->second.queue == &queue || launches_.is_waited(at->second.launch)) continue;
+      if (std::ranges::find(before_, at->second.launch) == before_.end()) before_.push_back(at->second.launch);
     }
   }
 
   /// Nothing stands before the launch, so it starts where the host issues it. `queue` null: the host waits for it, too.
-  void start_by_host(std::span<const Operation> operations, std::span<const Part> parts, LaunchQueue* queue) {
+  std::optional<LaunchIndex> start_by_host(std::span<const Operation> operations, std::span<const Part> parts, LaunchQueue* queue) {
     if (queue == nullptr) {
       meet(host_, parts);
-      return;
+      return std::nullopt;
     }
     completions_.clear();
     for (const Part& part : parts) {
       add(host_, part.gate, part.operation, part.arrives, false);
       if (part.waits) completions_.push_back({part.gate, part.operation});
     }
-    if (completions_.empty()) return;
-    index_launch(launches_.add(completions_, queue, false), operations, parts);
+    if (completions_.empty()) return std::nullopt;
+    const LaunchIndex launch = launches_.add(completions_, queue, false);
+    index_launch(launch, operations, parts);
+    return launch;
   }
 
-  void start_on_queue(std::span<const Operation> operations, std::span<const Part> parts, LaunchQueue& queue,
+  std::optional<LaunchIndex> start_on_queue(std::span<const Operation> operations, std::span<const Part> parts, LaunchQueue& queue,
                       bool host_waits) {
     const std::uint32_t actor = actor_of(queue);
     const std::uint32_t mine = parts.front().operation;
@@ -262,6 +371,11 @@ class Compiler {
       add(host_, issued, mine, true, false);
       add(actor, issued, mine, false, true);
     }
+    for (const LaunchIndex before : before_) {
+      for (const Completion& completion : launches_.completions(before)) {
+        add(actor, completion.gate, completion.operation, false, true);
+      }
+    }
     // A launch over several queues is one synchronisation point of them all.
     for (LaunchQueue* other : other_queues_) {
       const std::uint32_t reached = add_gate();
@@ -269,18 +383,20 @@ class Compiler {
       add(actor, reached, mine, false, true);
     }
     meet(actor, parts);
-    if (!host_can_block_ && other_queues_.empty()) return;
+    if (!host_can_block_ && other_queues_.empty() && !keeps_issue_order_) return std::nullopt;
     const std::uint32_t done = add_gate();
     add(actor, done, mine, true, false);
     for (LaunchQueue* other : other_queues_) add(actor_of(*other), done, mine, false, true);
     if (host_waits) {
       add(host_, done, mine, false, true);
-      return;
+      return std::nullopt;
     }
     const Completion completion{done, mine};
-    index_launch(launches_.add({&completion, 1}, &queue, true), operations, parts);
+    const LaunchIndex launch = launches_.add({&completion, 1}, &queue, true);
+    index_launch(launch, operations, parts);
     // What comes to the other queues stands behind this launch as well.
     for (LaunchQueue* other : other_queues_) static_cast<void>(launches_.add({}, other, true));
+    return launch;
   }
 
   void index_launch(LaunchIndex launch, std::span<const Operation> operations, std::span<const Part> parts) {
@@ -296,7 +412,7 @@ class Compiler {
     std::vector<LaunchIndex> launches;
     // Where streams have no names, a stream that is not named is every one of them.
     const bool every_stream = wait.kind == OpKind::kDeviceSync ||
-                              (wait.stream == StringIndex{} && job_.library() != Library::kNccl);
+                              (wait.stream == StringIndex{} && !nccl_);
     switch (wait.kind) {
       case OpKind::kEventRecord:
         every_stream ? heads_.last_of_all(launches) : heads_.last_of(wait.stream, launches);
@@ -365,9 +481,9 @@ class Compiler {
   std::uint64_t queue_key(const Operation& operation, bool is_batch) const {
     constexpr std::uint64_t kNamed = std::uint64_t{1} << 63;
     // NCCL_LAUNCH_ORDER_IMPLICIT makes one queue of all streams of a device.
-    if (job_.library() == Library::kNccl && job_.implicit_launch_order()) return kNamed;
+    if (nccl_ && job_.implicit_launch_order()) return kNamed;
     if (operation.stream != StringIndex{}) return kNamed | to_size(operation.stream);
-    if (job_.library() == Library::kNccl) return kNamed;
+    if (nccl_) return kNamed;
     if (operation.comm == kNoComm) return kNamed;  // a stream wait without a stream
     const std::uint64_t comm = static_cast<std::uint64_t>(to_size(operation.comm)) << 32;
     const bool by_pair = is_point_to_point(operation.kind) && !is_batch && options_.model != BlockingModel::kEager;
@@ -377,6 +493,10 @@ class Compiler {
   /// The actor of a queue, made with what the host has started before standing at its head.
   std::uint32_t actor_of(LaunchQueue& queue) {
     if (queue.actor == LaunchQueue::kNoActor) queue.actor = add_actor();
+    if (host_has_met_ != queue.host_has_met) {
+      queue.host_has_met = host_has_met_;
+      add(queue.actor, static_cast<std::uint32_t>(host_has_met_), script_.actors[host_].items.back().operation, false, true);
+    }
     for (const LaunchIndex launch : queue.started_by_host) {
       for (const Completion& completion : launches_.completions(launch)) {
         add(queue.actor, completion.gate, completion.operation, false, true);
@@ -423,7 +543,10 @@ class Compiler {
   const Job& job_;
   const MatchResult& match_;
   const ReplayOptions& options_;
+  static constexpr std::uint64_t kMeetingQueue = std::uint64_t{1} << 62;
   const bool mpi_;
+  const bool nccl_;
+  const bool mixed_;
   std::optional<Coupling> coupling_;
   std::uint32_t first_component_gate_ = 0;
   std::vector<std::uint32_t> held_gates_;  // sorted
@@ -440,7 +563,16 @@ class Compiler {
   bool follow_streams_ = false;
   StreamHeads heads_;
   std::vector<bool> known_complete_;        // by operation; empty where no wait of the host says more than the calls do
+  std::unordered_map<CommIndex, CommunicatorMatch::Apart> apart_;  // calls made so far, where they are paired apart
+  bool keeps_issue_order_ = false;
+  struct LastLaunch {
+    LaunchIndex launch = 0;
+    const LaunchQueue* queue = nullptr;
+  };
+  std::unordered_map<CommIndex, LastLaunch> last_launches_;
+  GateIndex host_has_met_ = kNoGate;        // opens when the host is past its meetings so far; kNoGate: it had none
   std::vector<LaunchQueue*> other_queues_;  // scratch
+  std::vector<LaunchIndex> before_;         // scratch
   std::vector<Completion> completions_;     // scratch
 };
 

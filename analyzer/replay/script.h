@@ -47,11 +47,6 @@ struct Script {
   std::vector<HostWait> host_waits{};
 };
 
-/// A collective of no elements, which NCCL does not enqueue. (What one member of a v-collective has is not all of it.)
-constexpr bool is_empty_collective(const Operation& operation) {
-  return operation.count == Count::of(0) && op_class(operation.kind) == OpClass::kCollective && !has_free_count(operation.kind);
-}
-
 /// Reads the items of a plain actor, in order. An operation that meets nobody gives an item that neither arrives nor waits.
 class PlainItems {
  public:

@@ -75,14 +75,16 @@ std::set<std::size_t> blocked_programs(const ReplayResult& replayed) {
 }
 
 std::string check_replay(const Job& job, const MatchResult& matched, OracleModel model,
-                         bool trust_completion) {
-  const ReplayResult replayed = replay(
-      job, matched, {.model = static_cast<BlockingModel>(model), .trust_completion = trust_completion});
-  const OracleRun expected = run_naively(job, model, trust_completion);
+                         bool trust_completion, bool as_written = false) {
+  const ReplayResult replayed = replay(job, matched,
+                                       {.model = static_cast<BlockingModel>(model),
+                                        .trust_completion = trust_completion,
+                                        .groups_as_written = as_written});
+  const OracleRun expected = run_naively(job, model, trust_completion, as_written);
   const std::set<std::size_t> stuck(expected.stuck.begin(), expected.stuck.end());
   if (blocked_programs(replayed) == stuck) return "";
   std::string text = std::string(blocking_model_name(static_cast<BlockingModel>(model))) +
-                     (trust_completion ? "" : ", completion ignored") + ": stuck are";
+                     (trust_completion ? "" : ", completion ignored") + (as_written ? ", groups as written" : "") + ": stuck are";
   for (const std::size_t program : stuck) text += " " + std::to_string(program);
   text += "; replay says";
   for (const std::size_t program : blocked_programs(replayed)) text += " " + std::to_string(program);
@@ -102,7 +104,7 @@ std::string engine_against_oracle(const Job& job) {
       if (!wrong.empty()) return wrong;
     }
   }
-  return "";
+  return job.library() == Library::kNccl ? check_replay(job, matched, OracleModel::kLazy, true, true) : "";
 }
 
 std::string diagnosis_against_oracle(const Job& job) {

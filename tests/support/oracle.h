@@ -50,9 +50,17 @@ struct Meetings {
     std::vector<CallRef> receives{};
   };
   std::map<CollectiveKey, std::vector<CallRef>> collectives{};
+  /// The calls that complete together. As `collectives`, but NCCL counts launches and meetings of hosts (making and ending a
+  /// communicator) apart, and collectives of nothing not at all.
+  using RendezvousKey = std::tuple<std::uint32_t, char, std::size_t>;  ///< communicator, sort, how-manieth of a member
+  std::map<RendezvousKey, std::vector<CallRef>> rendezvous{};
   std::map<MessageKey, Sides> messages{};
 };
 Meetings find_meetings(const Job& job);
+bool is_nccl(const Job& job, const Operation& op);  ///< by the communicator of the call
+bool is_mpi(const Job& job, const Operation& op);
+/// A collective of NCCL that moves nothing.
+bool is_nothing(const Job& job, const Operation& op);
 
 /// Calls after an `exit` line are never made.
 std::size_t calls_made(const Program& program);
@@ -71,6 +79,7 @@ struct OracleRun {
   std::vector<std::size_t> stuck{};  ///< programs whose host or one of whose queues did not come to its end
   bool finished() const { return stuck.empty(); }
 };
-OracleRun run_naively(const Job& job, OracleModel model, bool trust_completion = true);
+/// `as_written`: a group of NCCL is launched one communicator after the other, as they are named in it.
+OracleRun run_naively(const Job& job, OracleModel model, bool trust_completion = true, bool as_written = false);
 
 }  // namespace lockstep::testing

@@ -28,12 +28,12 @@ bool payloads_differ(std::string_view a, std::string_view b) {
 
 /// A blocking call and a nonblocking one are two different collectives in MPI (MPI 3.1, section 5.12).
 bool blocking_differs(const Job& job, const Operation& a, const Operation& b) {
-  return job.library() == Library::kMpi && a.nonblocking() != b.nonblocking();
+  return is_mpi(job, a) && a.nonblocking() != b.nonblocking();
 }
 
 /// NCCL has no tags.
 std::uint32_t matching_tag(const Job& job, const Operation& op) {
-  return job.library() == Library::kNccl ? kNoTag : op.tag;
+  return is_nccl(job, op) ? kNoTag : op.tag;
 }
 
 /// Every member passes the counts of all: the list must be the same one.
@@ -43,7 +43,7 @@ bool same_counts_everywhere(OpKind kind) {
 
 /// f32[3] and f16[6] are 12 bytes both; NCCL's collectives without a reduction move bytes.
 bool same_bytes_in_nccl(const Job& job, const Operation& a, const Operation& b) {
-  if (job.library() != Library::kNccl || has_reduction(a.kind) || a.datatype == b.datatype) return false;
+  if (!is_nccl(job, a) || has_reduction(a.kind) || a.datatype == b.datatype) return false;
   if (!a.count.is_number() || !b.count.is_number()) return false;
   const std::size_t size_a = datatype_bytes(job.datatype(a.datatype));
   const std::size_t size_b = datatype_bytes(job.datatype(b.datatype));
@@ -95,6 +95,7 @@ void compare_groups(const Job& job, const Meetings& meetings, OracleVerdict& ver
   std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> last;     // by communicator and program: launch of the call before
   for (const auto& [key, calls] : meetings.collectives) {
     for (const CallRef call : calls) {
+      if (!is_nccl(job, at(job, call))) continue;
       std::uint32_t& before = last[{key.first, call.program}];
       const std::uint32_t launch = at(job, call).launch;
       joined[key].insert(launch != 0 && launch == before);
@@ -133,15 +134,28 @@ std::size_t calls_made(const Program& program) {
   return program.operations.size();
 }
 
+bool is_nccl(const Job& job, const Operation& op) { return job.library_of(op.comm) == Library::kNccl; }
+bool is_mpi(const Job& job, const Operation& op) { return job.library_of(op.comm) == Library::kMpi; }
+bool is_nothing(const Job& job, const Operation& op) {
+  const bool has_count = op_class(op.kind) == OpClass::kCollective && !has_free_count(op.kind);
+  return is_nccl(job, op) && has_count && op.count == Count::of(0);
+}
+
 Meetings find_meetings(const Job& job) {
   Meetings meetings;
   for (std::size_t p = 0; p < job.programs().size(); ++p) {
     const Program& program = job.programs()[p];
+    std::map<std::pair<std::uint32_t, char>, std::size_t> sorts;
     std::map<std::uint32_t, std::size_t> made;  // collectives of this rank so far, per communicator
     for (std::size_t i = 0; i < calls_made(program); ++i) {
       const Operation& op = program.operations[i];
       const auto comm = static_cast<std::uint32_t>(op.comm);
-      if (is_collective(op.kind)) meetings.collectives[{comm, made[comm]++}].push_back({p, i});
+      if (is_collective(op.kind)) {
+        meetings.collectives[{comm, made[comm]++}].push_back({p, i});
+        const bool meets_hosts = is_nccl(job, op) && op_class(op.kind) != OpClass::kCollective;
+        const char sort = meets_hosts ? 'h' : is_nothing(job, op) ? '0' : 'l';
+        meetings.rendezvous[{comm, sort, sorts[{comm, sort}]++}].push_back({p, i});
+      }
       if (is_send(op.kind)) {
         meetings.messages[{comm, program.rank, op.peer, matching_tag(job, op)}].sends.push_back({p, i});
       }
@@ -173,7 +187,7 @@ std::string message_disagreement(const Job& job, const Operation& send, const Op
   const bool count_differs = both_stated_and_differ(send.count, receive.count, Count{});
   const bool numbers = send.count.is_number() && receive.count.is_number();
   const bool receive_has_room =
-      job.library() == Library::kMpi && numbers && receive.count.number() > send.count.number();
+      is_mpi(job, send) && numbers && receive.count.number() > send.count.number();
   if (count_differs && !receive_has_room) return "count";
   if (both_stated_and_differ(send.datatype, receive.datatype, DatatypeIndex{})) return "datatype";
   if (payloads_differ(job.text(send.payload), job.text(receive.payload))) return "payload";
@@ -197,7 +211,9 @@ OracleVerdict ask_oracle(const Job& job) {
   }
   const OracleModel promised = job.library() == Library::kMpi ? OracleModel::kEager : OracleModel::kLazy;
   if (verdict.stuck(promised)) note(verdict, "all calls agree, but not all of them complete");
-  verdict.wrong = verdict.mismatch || verdict.imbalance || verdict.stuck(promised);
+  const bool breaks_contract = job.library() == Library::kNccl && !run_naively(job, promised, true, true).finished();
+  if (breaks_contract) note(verdict, "communicators stand in other orders inside groups");
+  verdict.wrong = verdict.mismatch || verdict.imbalance || verdict.stuck(promised) || breaks_contract;
   return verdict;
 }
 

@@ -23,8 +23,8 @@ using Queue = std::tuple<char, std::uint32_t, std::int32_t, std::int32_t>;
 
 class NaiveReplay {
  public:
-  NaiveReplay(const Job& job, OracleModel model, bool trust_completion)
-      : job_(job), model_(model), trust_completion_(trust_completion), meetings_(find_meetings(job)) {
+  NaiveReplay(const Job& job, OracleModel model, bool trust_completion, bool as_written)
+      : job_(job), model_(model), trust_completion_(trust_completion), as_written_(as_written), meetings_(find_meetings(job)) {
     for (std::size_t p = 0; p < job.programs().size(); ++p) {
       states_.emplace_back(calls_made(job.programs()[p]));
       partners_.emplace_back(states_.back().size());
@@ -50,7 +50,8 @@ class NaiveReplay {
         done.push_back(completed({p, i}));
       }
       // In MPI nobody waits for an operation that no wait names; a queue stands still whoever waits.
-      const bool queues_empty = mpi() || std::ranges::find(done, false) == done.end();
+      bool queues_empty = true;
+      for (std::size_t i = 0; i < done.size(); ++i) queues_empty = queues_empty && (done[i] || mpi(op({p, i})));
       if (host_[p] < states_[p].size() || !queues_empty) result.stuck.push_back(p);
       result.issued.push_back(std::move(issued));
       result.started.push_back(std::move(started));
@@ -64,13 +65,23 @@ class NaiveReplay {
   const CallState& state(CallRef call) const { return states_[call.program][call.index]; }
   bool mpi() const { return job_.library() == Library::kMpi; }
   bool nccl() const { return job_.library() == Library::kNccl; }
+  bool mpi(const Operation& o) const { return is_mpi(job_, o); }
+  bool nccl(const Operation& o) const { return is_nccl(job_, o); }
+  /// In a program of NCCL the models are about NCCL, and MPI is as lenient as it may be but for the strict one.
+  bool mpi_is_eager() const {
+    return mpi() ? model_ == OracleModel::kEager : model_ != OracleModel::kBlocking;
+  }
+  /// Making and ending a communicator of NCCL holds the host, not a stream.
+  bool meets_hosts(const Operation& o) const {
+    return nccl(o) && is_collective(o.kind) && op_class(o.kind) != OpClass::kCollective;
+  }
 
   /// All members' calls of a collective, or the other side of a message; empty for what nobody else takes
   /// part in.
   const std::vector<CallRef>& partners(CallRef call) const { return partners_[call.program][call.index]; }
 
   void find_partners() {
-    for (const auto& [key, calls] : meetings_.collectives) {
+    for (const auto& [key, calls] : meetings_.rendezvous) {
       for (const CallRef call : calls) partners_[call.program][call.index] = calls;
       for (const CallRef a : calls) {
         for (const CallRef b : calls) {
@@ -126,11 +137,11 @@ class NaiveReplay {
   void forgive_sorted_groups() {
     for (std::uint32_t comm = 0; comm < job_.communicators().size(); ++comm) {
       std::map<std::size_t, std::vector<CallRef>> made;  // by program
-      for (const auto& [key, calls] : meetings_.collectives) {
-        if (key.first != comm) continue;
+      for (const auto& [key, calls] : meetings_.rendezvous) {
+        if (std::get<0>(key) != comm || std::get<1>(key) != 'l') continue;
         for (const CallRef call : calls) made[call.program].push_back(call);
       }
-      bool forgiven = made.size() > 1;
+      bool forgiven = made.size() > 1 && nccl(op(made.begin()->second.front()));
       for (const auto& [program, calls] : made) {
         const std::vector<CallRef>& first = made.begin()->second;
         forgiven = forgiven && calls.size() == first.size();
@@ -174,6 +185,16 @@ class NaiveReplay {
     return {first, end};
   }
 
+  /// The calls that start and end together with this one: its batch, or what that has on the same communicator.
+  std::vector<std::size_t> unit_of(CallRef call) const {
+    std::vector<std::size_t> unit;
+    const auto [first, end] = batch_of(call);
+    for (std::size_t i = first; i < end; ++i) {
+      if (!as_written_ || op({call.program, i}).comm == op(call).comm) unit.push_back(i);
+    }
+    return unit;
+  }
+
   bool move_host(std::size_t p) {
     bool changed = false;
     while (host_[p] < states_[p].size()) {
@@ -196,12 +217,13 @@ class NaiveReplay {
     if (operation.kind == OpKind::kEventRecord || operation.kind == OpKind::kStreamWait) return false;
     if (op_class(operation.kind) == OpClass::kCompletion) return true;
     if (!takes_part(operation)) return false;
-    if (model_ == OracleModel::kBlocking && !mpi()) return true;
-    if (nccl()) return false;
+    if (model_ == OracleModel::kBlocking && !mpi(operation)) return true;
+    if (meets_hosts(operation)) return !operation.nonblocking();
+    if (nccl(operation)) return false;
     const bool issued_only = is_immediate(operation.kind) || operation.nonblocking() ||
                              operation.handle != StringIndex{} ||
-                             (!mpi() && operation.stream != StringIndex{});
-    if (mpi()) return !issued_only;
+                             (!mpi(operation) && operation.stream != StringIndex{});
+    if (mpi(operation)) return !issued_only;
     return !issued_only && operation.launch == 0;
   }
 
@@ -211,7 +233,8 @@ class NaiveReplay {
 
   std::optional<Queue> queue_of(CallRef call) const {
     const Operation& operation = op(call);
-    if (mpi() || (!takes_part(operation) && operation.kind != OpKind::kStreamWait)) return std::nullopt;
+    if (mpi(operation) || (!takes_part(operation) && operation.kind != OpKind::kStreamWait)) return std::nullopt;
+    if (meets_hosts(operation) || is_nothing(job_, operation)) return std::nullopt;
     if (nccl() && job_.implicit_launch_order()) return Queue{'s', 0, 0, 0};
     if (nccl() || operation.stream != StringIndex{})
       return Queue{'s', static_cast<std::uint32_t>(operation.stream), 0, 0};
@@ -272,20 +295,27 @@ class NaiveReplay {
   /// A batch starts as a whole: every part must be at the head of its queue.
   bool may_start(CallRef call) const {
     if (known_completed(call)) return true;
-    const auto [first, end] = batch_of(call);
-    for (std::size_t part = first; part < end; ++part) {
-      if (!known_completed({call.program, part}) && !at_head({call.program, part}, first)) return false;
+    const std::vector<std::size_t> unit = unit_of(call);
+    for (const std::size_t part : unit) {
+      if (!known_completed({call.program, part}) && !at_head({call.program, part}, unit.front())) return false;
     }
     return true;
   }
 
-  bool at_head(CallRef call, std::size_t first_of_batch) const {
+  bool at_head(CallRef call, std::size_t first_of_unit) const {
     const std::optional<Queue> queue = queue_of(call);
     if (!queue) return true;
-    for (std::size_t i = first_of_batch; i-- > 0;) {
+    for (std::size_t i = first_of_unit; i-- > 0;) {
       if (queue_of({call.program, i}) == queue && !completed({call.program, i})) return false;
+      if (issued_after(call, {call.program, i}) && !completed({call.program, i})) return false;
     }
     return true;
+  }
+
+  /// NCCL runs what is issued to one communicator in that order, on whatever streams.
+  bool issued_after(CallRef call, CallRef earlier) const {
+    const auto is_launch = [&](CallRef c) { return takes_part(op(c)) && nccl(op(c)) && queue_of(c).has_value(); };
+    return is_launch(call) && is_launch(earlier) && op(call).comm == op(earlier).comm;
   }
 
   /// Has a started call met what it needs?
@@ -318,16 +348,14 @@ class NaiveReplay {
   bool collective_meets(CallRef call) const {
     const Operation& operation = op(call);
     const std::vector<CallRef>& present = partners(call);
-    // NCCL does not enqueue a collective of nothing.
-    const bool has_count = op_class(operation.kind) == OpClass::kCollective && !has_free_count(operation.kind);
-    if (nccl() && has_count && operation.count == Count::of(0)) return true;
+    if (is_nothing(job_, operation)) return true;
     if (clashing_.contains(call)) return false;
     const auto started_on = [&](std::int32_t rank) {
       return std::ranges::any_of(present, [&](CallRef other) {
         return job_.programs()[other.program].rank == rank && state(other).started;
       });
     };
-    if (mpi() && model_ == OracleModel::kEager && has_root(operation.kind)) {
+    if (mpi(operation) && mpi_is_eager() && has_root(operation.kind)) {
       const bool root = job_.programs()[call.program].rank == operation.peer;
       const bool from_root = operation.kind == OpKind::kBroadcast || operation.kind == OpKind::kScatter ||
                              operation.kind == OpKind::kScatterV;
@@ -341,8 +369,8 @@ class NaiveReplay {
     const OpKind kind = op(call).kind;
     if (kind == OpKind::kBsend || kind == OpKind::kIbsend) return true;
     const bool standard = kind == OpKind::kSend || kind == OpKind::kIsend;
-    if (mpi() && model_ == OracleModel::kEager && standard) return true;
-    if (nccl() && model_ == OracleModel::kEager && kind == OpKind::kSend) return true;
+    if (mpi(op(call)) && mpi_is_eager() && standard) return true;
+    if (nccl(op(call)) && model_ == OracleModel::kEager && kind == OpKind::kSend) return true;
     return !partners(call).empty() && state(partners(call).front()).started;
   }
 
@@ -351,7 +379,7 @@ class NaiveReplay {
     const Operation& operation = op(call);
     const std::int32_t rank = job_.programs()[call.program].rank;
     const auto sides = meetings_.messages.find(
-        {static_cast<std::uint32_t>(operation.comm), operation.peer, rank, nccl() ? kNoTag : operation.tag});
+        {static_cast<std::uint32_t>(operation.comm), operation.peer, rank, nccl(operation) ? kNoTag : operation.tag});
     if (sides == meetings_.messages.end()) return false;
     const auto taken = static_cast<std::size_t>(std::ranges::count_if(
         sides->second.receives, [call](CallRef receive) { return receive.index < call.index; }));
@@ -380,10 +408,9 @@ class NaiveReplay {
   /// A call is over when its batch is; coupled: when every batch is that it exchanges messages with, and so
   /// on. A single call that meets a part of a batch is over with that batch.
   bool completed(CallRef call) const {
-    const auto [first, end] = batch_of(call);
     bool all_met = true;
     bool all_known = true;
-    for (std::size_t part = first; part < end; ++part) {
+    for (const std::size_t part : unit_of(call)) {
       all_met = all_met && states_[call.program][part].met;
       all_known = all_known && known_completed({call.program, part});
     }
@@ -424,6 +451,7 @@ class NaiveReplay {
   const Job& job_;
   OracleModel model_;
   bool trust_completion_;
+  bool as_written_;
   Meetings meetings_;
   std::vector<std::vector<CallState>> states_;
   std::vector<std::vector<std::vector<CallRef>>> partners_;
@@ -435,8 +463,8 @@ class NaiveReplay {
 
 }  // namespace
 
-OracleRun run_naively(const Job& job, OracleModel model, bool trust_completion) {
-  return NaiveReplay(job, model, trust_completion).run();
+OracleRun run_naively(const Job& job, OracleModel model, bool trust_completion, bool as_written) {
+  return NaiveReplay(job, model, trust_completion, as_written).run();
 }
 
 }  // namespace lockstep::testing

@@ -192,6 +192,14 @@ std::vector<Letter> letters_of(Alphabet alphabet, const std::vector<SketchComm>&
       make.add({.kind = kEventSync, .handle = "e"});
       make.add({.kind = kStreamWait, .stream = "t", .handle = "e"});
       break;
+    case Alphabet::kMeetings:
+      make.stream(0);
+      make.stream(0, "t");
+      make.stream(1);
+      make.all_reduce(0, "", "0");
+      make.add({.kind = kSplit, .comm = 0, .color = "0"});
+      make.add({.kind = kDeviceSync});
+      break;
     case Alphabet::kSorted:
       make.sorted_groups();
       break;
@@ -256,13 +264,13 @@ class Enumerator {
 
 bool makes_sense(Alphabet alphabet, Library library) {
   if (alphabet == Alphabet::kTags) return library == Library::kMpi;
-  if (alphabet == Alphabet::kStreams || alphabet == Alphabet::kSorted) return library == Library::kNccl;
+  if (alphabet == Alphabet::kStreams || alphabet == Alphabet::kSorted || alphabet == Alphabet::kMeetings) return library == Library::kNccl;
   return alphabet != Alphabet::kGroups || library != Library::kMpi;
 }
 
 SmallWorld small_world(Shape shape, Alphabet alphabet, std::size_t max_per_rank, std::size_t max_in_job) {
   static const char* const kAlphabets[] = {"order", "arguments", "messages", "mixed",
-                                           "tags",  "groups",    "mini", "streams", "sorted"};
+                                           "tags",  "groups",    "mini", "streams", "meetings", "sorted"};
   static const char* const kShapes[] = {"pair", "chain", "nested"};
   SmallWorld world{.max_per_rank = max_per_rank, .max_in_job = max_in_job};
   world.name = std::string(kShapes[static_cast<int>(shape)]) + " " + kAlphabets[static_cast<int>(alphabet)] +

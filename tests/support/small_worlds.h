@@ -31,6 +31,7 @@ enum class Alphabet {
   kGroups,     ///< collectives and messages launched together, several streams
   kMini,       ///< the fewest that show an order cycle: two collectives, send, recv
   kStreams,    ///< NCCL: two streams, waits of the host, events
+  kMeetings,   ///< NCCL: splits among collectives, calls of no elements, one communicator on two streams
   kSorted,     ///< NCCL: groups of collectives that it sorts, calls of no elements
 };
 

@@ -36,6 +36,7 @@ void expect_equal(const Job& left, const Job& right) {
     EXPECT_EQ(left.communicators()[i].id, right.communicators()[i].id);
     EXPECT_EQ(left.communicators()[i].members, right.communicators()[i].members);
     EXPECT_EQ(left.communicators()[i].members_known, right.communicators()[i].members_known);
+    EXPECT_EQ(left.communicators()[i].library, right.communicators()[i].library);
   }
   ASSERT_EQ(left.programs().size(), right.programs().size());
   for (std::size_t p = 0; p < left.programs().size(); ++p) {
@@ -77,6 +78,20 @@ TEST(JobJsonWriter, KeepsHostWaitsGraphsAndTheRulesOfTheLibrary) {
   EXPECT_EQ(job->library_version(), 22809);
   EXPECT_TRUE(job->implicit_launch_order());
   expect_round_trip(*job);
+}
+
+TEST(JobJsonWriter, KeepsWhoseTheGroupsAre) {
+  const auto job = read_text(R"({"library": "nccl", "libraries": {"world": "mpi", "dp": "nccl"}, "groups": {"dp": [0,1], "world": [0,1]},
+    "ranks": {"0": ["barrier world", "all_reduce dp f32[1]"]}})");
+  ASSERT_TRUE(job);
+  EXPECT_TRUE(job->mixes_libraries());
+  EXPECT_EQ(job->library_of(CommIndex{0}), Library::kNccl);
+  EXPECT_EQ(job->library_of(CommIndex{1}), Library::kMpi);
+  expect_round_trip(*job);
+  const auto strange = read_text(R"({"libraries": {"world": "gloo", "none": "mpi"}, "groups": {"world": [0]}, "ranks": {"0": []}})");
+  ASSERT_TRUE(strange);
+  EXPECT_FALSE(strange->mixes_libraries());
+  EXPECT_EQ(strange->quality().warnings.size(), 2U);
 }
 
 TEST(JobJsonWriter, KnowsBothWaysInWhichNcclCodesItsVersion) {
