@@ -40,7 +40,9 @@ int nccl_version_code(std::string_view text) {
 class TableReader {
  public:
   TableReader(TraceTables& tables, std::string_view contents)
-      : tables_(tables), bytes_(contents), most_ids_(tables.header.side_bytes / 64 + 1) {}
+      : tables_(tables), bytes_(contents),
+        // What a header says is not yet there: a short file may claim a large area.
+        most_ids_(std::min<std::uint64_t>(tables.header.side_bytes, contents.size()) / 64 + 1) {}
 
   void read() {
     read_side();
