@@ -289,11 +289,6 @@ void describe_imbalance(const Describer& describe, const CommunicatorDifference&
       one ? "s" : "", calls_of(sides.other_calls->size() + difference.sequences.first), ranks_text(others), others.size() == 1 ? "s" : "",
       calls_of(sides.reference_calls->size() + difference.sequences.first), missing ? "missing is" : "surplus is", describe.arguments(operation),
       fmt::format("#{}", difference.sequences.first + (missing ? first.reference : first.other)), describe.from_site(operation), imbalance.reason);
-  if (describe.job().library() == Library::kNccl && operation.count == Count::of(0) && deviation.alignment.edits.size() == 1 &&
-      op_class(operation.kind) == OpClass::kCollective) {
-    finding.severity = Severity::kContractViolation;
-    finding.explanation += "; NCCL returns from a collective of no elements without enqueuing it, so nobody waits";
-  }
   if (missing && end.kind == EndKind::kExited && end.status > 0 && first.other == sides.other_calls->size()) {
     finding.explanation += fmt::format("; {} exited with status {}", ranks_text(std::span(deviating).first(1)), end.status);
   }

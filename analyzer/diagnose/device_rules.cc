@@ -38,6 +38,11 @@ void describe_device_rules(const Describer& describe, const ReplayResult& stands
                            std::span<const BlockingModel> models, Finding& finding) {
   name_waiting_host(describe, standstill, cause, finding);
   if (describe.job().library() != Library::kNccl) return;
+  const bool of_nccl = std::ranges::any_of(standstill.blocked, [&](const BlockedOperation& blocked) {
+    const Operation& operation = describe.operation(blocked.program, blocked.operation);
+    return std::ranges::binary_search(cause.stuck, blocked.stuck) && describe.job().library_of(operation.comm) == Library::kNccl;
+  });
+  if (!of_nccl) return;
   if (cause.ranks.size() == 1 && finding.finding_class == "message_order") {
     finding.finding_class = "self_message_unpaired";
     finding.explanation += "; a send to the own rank and its receive must stand in one group, else NCCL returns ncclInvalidUsage";

@@ -15,6 +15,7 @@
 #include "diagnose/difference.h"
 #include "diagnose/draft.h"
 #include "diagnose/message_findings.h"
+#include "diagnose/nccl_deviations.h"
 #include "diagnose/rule_findings.h"
 #include "diagnose/standstill_findings.h"
 #include "diagnose/wait_graph.h"
@@ -130,11 +131,14 @@ class Diagnosis {
   void add_deviations() {
     for (const CommunicatorDifference& difference : find_differences(job_, match_)) {
       const Cause* cause = cause_on(difference.comm);
-      for (const Deviation& deviation : difference.deviations) {
+      std::vector<Deviation> told;
+      for (const Deviation& deviation : difference.deviations) std::ranges::move(told_apart(describe_, difference, deviation), std::back_inserter(told));
+      for (const Deviation& deviation : told) {
         Draft draft{.finding = deviation_finding(describe_, difference, deviation),
                     .comm = difference.comm,
                     .stalls = cause != nullptr};
         if (cause != nullptr) add_wait_for(describe_, standstill_, *cause, draft.finding);
+        draft.holds_nobody = apply_nccl_leniency(describe_, difference, deviation, standstill_, draft.finding);
         measure(difference, deviation, draft);
         explain_refused_call(describe_, draft);
         drafts_.push_back(std::move(draft));
@@ -196,7 +200,16 @@ class Diagnosis {
                               return standstill_.stuck[s].gate != kNoGate;  // a probe has nothing to compare with
                             });
       const bool told = cause.kind == CauseKind::kEnded && compared;
-      if (!told) drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+      if (told) continue;
+      drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+      // In one look a rank may be on its way. In two of a job that stands, it is there and does something else.
+      const bool stays_away = cause.kind == CauseKind::kStandsElsewhere && seen_ && seen_->state == ProgressState::kStalled &&
+                              never_joins(describe_, standstill_, cause);
+      if (!stays_away) continue;
+      Finding& finding = drafts_.back().finding;
+      finding.verdict = Verdict::kImbalance;
+      finding.finding_class = "never_arrived";
+      finding.severity = Severity::kContractViolation;
     }
   }
 
@@ -222,11 +235,14 @@ class Diagnosis {
   /// What a stricter reading would stall on: other models, and completion that an unlucky run would not have had.
   void add_model_findings() {
     const bool any_completed = std::ranges::any_of(match_.traits, &ProgramTraits::completed);
+    const bool groups = job_.library() == Library::kNccl && std::ranges::any_of(match_.traits, &ProgramTraits::batches);
+    if (groups) add_model_finding({.model = models_.front(), .groups_as_written = true}, Severity::kContractViolation);
+    if (!drafts_.empty()) return;
     for (const BlockingModel model : models_) {
       if (model == models_.front()) continue;
       const bool ordered_by_user = job_.library() == Library::kNccl && model == BlockingModel::kBlocking &&
                                    job_.library_version() != 0 && job_.library_version() < 22600;
-      add_model_finding({.model = model}, job_.library() == Library::kMpi ? Severity::kUnsafe
+      add_model_finding({.model = model, .groups_as_written = groups}, job_.library() == Library::kMpi ? Severity::kUnsafe
                                           : ordered_by_user               ? Severity::kContractViolation
                                                                           : Severity::kPotential);
       if (!drafts_.empty()) return;
@@ -239,9 +255,15 @@ class Diagnosis {
     for (const Cause& cause : find_causes(job_, stalled)) {
       if (cause.kind != CauseKind::kCycle) continue;
       if (options.model == BlockingModel::kCoupled && !couples_batches(stalled, cause)) continue;
+      // Beside NCCL, what only MPI's strict rules hold up depends on its buffers.
+      if (job_.mixes_libraries() && severity == Severity::kPotential && is_of_mpi(stalled, cause)) severity = Severity::kUnsafe;
       Finding finding = cycle_finding(describe_, stalled, cause);
       finding.severity = severity;
       finding.models = {std::string(blocking_model_name(options.model))};
+      if (options.groups_as_written && options.model == models_.front()) {
+        finding.explanation += "; they stand in groups, and NCCL since 2.26.2 puts the communicators of a group in an order of its own, so "
+                               "this run can end; its documentation asks for one order all the same";
+      }
       if (options.model == BlockingModel::kCoupled) {
         finding.finding_class = "batch_coupling";
         std::set<std::int32_t> coupled;
@@ -258,6 +280,15 @@ class Diagnosis {
       drafts_.push_back({.finding = std::move(finding)});
       return;
     }
+  }
+
+  bool is_of_mpi(const ReplayResult& stalled, const Cause& cause) const {
+    return std::ranges::all_of(cause.stuck, [&](std::size_t s) {
+      const GateIndex gate = stalled.stuck[s].gate;
+      if (gate == kNoGate) return false;
+      const GateOwner owner = owner_of(match_, gate);
+      return job_.library_of(owner.comm != kNoComm ? owner.comm : match_.channels[owner.channel].comm) == Library::kMpi;
+    });
   }
 
   /// A cycle that only the common end of several batches closes. One batch against single calls progresses part by part.

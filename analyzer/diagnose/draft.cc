@@ -225,14 +225,14 @@ void join_differences(std::vector<Draft>& drafts) {
 void adopt_difference(Draft& cycle, const std::vector<CommIndex>& cycle_communicators,
                       const std::vector<std::int32_t>& cycle_ranks, std::vector<Draft>& differences) {
   const auto brings_about = [&](const Draft& difference) {
-    return difference.finding.severity <= Severity::kContractViolation &&
+    return difference.finding.severity <= Severity::kContractViolation && !difference.holds_nobody &&
            std::ranges::find(cycle_communicators, difference.comm) != cycle_communicators.end() &&
            !intersection(difference.finding.divergent_ranks, cycle_ranks).empty();
   };
   const auto root = std::ranges::find_if(differences, brings_about);
   if (root == differences.end()) {
     cycle.is_effect = std::ranges::any_of(differences, [&](const Draft& difference) {
-      return difference.finding.severity <= Severity::kContractViolation;
+      return difference.finding.severity <= Severity::kContractViolation && !difference.holds_nobody;
     });
     return;
   }

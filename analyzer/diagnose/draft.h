@@ -15,6 +15,7 @@ struct Draft {
   CommIndex comm = kNoComm;
   bool stalls = false;             ///< ranks stand at it in replay
   bool is_effect = false;          ///< a cycle that a difference elsewhere may have brought about
+  bool holds_nobody = false;       ///< whatever stands still, this is not why
   std::uint32_t first_call = 0;    ///< index of the call in the program of the rank that makes it
   std::uint32_t missing = 0;       ///< collectives that the divergent ranks lack on `comm`
   std::uint32_t extra = 0;         ///< collectives that they make more

@@ -109,6 +109,39 @@ Draft partition_draft(const Describer& describe, CommIndex comm, std::uint32_t s
   return draft;
 }
 
+/// Inits of one communicator that state different sizes.
+void add_size_drafts(const Describer& describe, std::vector<Draft>& drafts) {
+  std::map<CommIndex, std::map<std::uint64_t, std::vector<OperationRef>>> by_size;
+  for (const OperationRef& call : describe.match().noteworthy) {
+    const Operation& operation = describe.operation(call.program, call.operation);
+    const std::vector<std::uint64_t>& size = describe.job().extra(operation).counts;
+    if (operation.kind != OpKind::kInit || operation.comm == kNoComm || size.size() != 1) continue;
+    by_size[operation.comm][size.front()].push_back(call);
+  }
+  for (const auto& [comm, sizes] : by_size) {
+    if (sizes.size() < 2) continue;
+    const auto usual = std::ranges::max_element(sizes, {}, [](const auto& entry) { return entry.second.size(); });
+    const bool majority = std::ranges::count_if(sizes, [&](const auto& entry) { return entry.second.size() == usual->second.size(); }) == 1;
+    Draft draft{.finding = {.verdict = Verdict::kMismatch, .finding_class = "init_ranks_differ", .severity = Severity::kCertain},
+                .stalls = true};
+    std::string text;
+    for (const auto& [size, calls] : sizes) {
+      std::vector<std::int32_t> ranks;
+      for (const OperationRef& call : calls) ranks.push_back(describe.job().program(call.program).rank);
+      text += fmt::format("{}{} {} {} members", text.empty() ? "" : ", ", ranks_text(ranks), ranks.size() == 1 ? "states" : "state", size);
+      if (majority && size == usual->first) continue;
+      if (draft.finding.operations.empty()) place(describe, comm, calls.front().program, calls.front().operation, draft);
+      draft.finding.divergent_ranks.insert(draft.finding.divergent_ranks.end(), ranks.begin(), ranks.end());
+    }
+    std::ranges::sort(draft.finding.divergent_ranks);
+    draft.finding.divergent_meaning = majority ? DivergentMeaning::kMinority : DivergentMeaning::kNoMajority;
+    draft.finding.title = fmt::format("the members of {} state different sizes of it: {}", describe.communicator(comm), text);
+    draft.finding.explanation = draft.finding.title + "; NCCL makes a communicator only where all members state one size";
+    draft.finding.fix = "take the size from one place that all processes share";
+    drafts.push_back(std::move(draft));
+  }
+}
+
 /// Inits of one communicator: the ranks and the size that the members gave.
 void add_init_drafts(const Describer& describe, std::vector<Draft>& drafts) {
   std::map<std::pair<CommIndex, std::string>, std::vector<OperationRef>> by_key;
@@ -133,6 +166,50 @@ void add_init_drafts(const Describer& describe, std::vector<Draft>& drafts) {
                                 "each once: the others wait for the member that nobody is";
     draft.finding.fix = "give every process a rank of its own in the communicator";
     drafts.push_back(std::move(draft));
+  }
+  add_size_drafts(describe, drafts);
+}
+
+/// Calls of NCCL on a communicator that the rank itself has ended. One finding a communicator.
+void add_used_after_end(const Describer& describe, std::vector<Draft>& drafts) {
+  const Job& job = describe.job();
+  std::map<CommIndex, std::size_t> told;  // index into drafts
+  for (std::uint32_t p = 0; p < job.programs().size(); ++p) {
+    const auto operations = job.programs()[p].placed_operations();
+    std::map<CommIndex, std::uint32_t> ended;  // by which call
+    std::set<CommIndex> told_of_rank;
+    for (std::uint32_t i = describe.match().traits[p].first_end; i < operations.size(); ++i) {
+      const Operation& operation = operations[i];
+      if (operation.comm == kNoComm || job.library_of(operation.comm) != Library::kNccl) continue;
+      const bool ends = operation.kind == OpKind::kDestroy || operation.kind == OpKind::kAbort || operation.kind == OpKind::kFinalize;
+      if (ends || operation.kind == OpKind::kInit) {
+        if (operation.kind == OpKind::kInit) ended.erase(operation.comm);
+        else if (takes_effect(operation)) ended.try_emplace(operation.comm, i);
+        continue;
+      }
+      const auto end = ended.find(operation.comm);
+      const bool calls = is_collective(operation.kind) || is_point_to_point(operation.kind);
+      if (end == ended.end() || !calls || !told_of_rank.insert(operation.comm).second) continue;
+      const auto [at, added] = told.try_emplace(operation.comm, drafts.size());
+      const std::int32_t rank = job.programs()[p].rank;
+      if (!added) {
+        drafts[at->second].finding.divergent_ranks.push_back(rank);
+        continue;
+      }
+      Draft draft{.finding = {.verdict = Verdict::kOrder, .finding_class = "used_after_end", .severity = Severity::kUndefinedBehaviour}};
+      place(describe, operation.comm, ProgramIndex{p}, i, draft);
+      const Operation& by = operations[end->second];
+      draft.finding.divergent_ranks = {rank};
+      draft.finding.divergent_meaning = DivergentMeaning::kMinority;
+      draft.finding.title = fmt::format("{} on {} after {} of it", op_name(operation.kind), describe.communicator(operation.comm), op_name(by.kind));
+      draft.finding.explanation =
+          fmt::format("rank {} calls {}{} on {} after {}{} has ended it: the handle stands for nothing any more", rank,
+                      describe.arguments(operation), describe.from_site(operation), describe.communicator(operation.comm),
+                      op_name(by.kind), describe.from_site(by));
+      draft.finding.fix = "end the communicator after its last call, and let nobody keep the handle";
+      draft.finding.evidence.push_back(describe.evidence(ProgramIndex{p}, end->second));
+      drafts.push_back(std::move(draft));
+    }
   }
 }
 
@@ -177,6 +254,7 @@ std::vector<Draft> rule_drafts(const Describer& describe) {
     }
   }
   add_init_drafts(describe, drafts);
+  add_used_after_end(describe, drafts);
   add_thread_drafts(describe, drafts);
   return drafts;
 }

@@ -359,6 +359,19 @@ Finding absence_finding(const Describer& describe, const ReplayResult& replay, c
   return finding;
 }
 
+bool never_joins(const Describer& describe, const ReplayResult& replay, const Cause& cause) {
+  const Job& job = describe.job();
+  const bool alive = std::ranges::all_of(cause.ranks, [&](std::int32_t rank) {
+    return job.program_of_rank(rank) != kNoProgram && job.end_of_rank(rank).kind == EndKind::kRunning;
+  });
+  return alive && std::ranges::any_of(cause.stuck, [&](std::size_t s) {
+    const StuckGate& stuck = replay.stuck[s];
+    if (!stuck.later.empty() || stuck.arrived.empty() || stuck.never.size() != cause.ranks.size()) return false;
+    const auto held = std::ranges::find(replay.blocked, s, &BlockedOperation::stuck);
+    return held != replay.blocked.end() && describe.operation(held->program, held->operation).kind == OpKind::kInit;
+  });
+}
+
 std::optional<Finding> unfinished_finding(const Describer& describe) {
   const Job& job = describe.job();
   struct OpenCall {

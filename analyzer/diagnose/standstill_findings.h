@@ -24,6 +24,9 @@ Finding cycle_finding(const Describer& describe, const ReplayResult& replay, con
 /// A rank that others wait for and that is in no call: it ended, was killed, stands elsewhere, or left no whole record.
 Finding absence_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause);
 
+/// Ranks that are seen alive outside any call of their own, while all other members are held in the making of a communicator.
+bool never_joins(const Describer& describe, const ReplayResult& replay, const Cause& cause);
+
 /// Calls that every member entered and that the evidence says did not complete: `agreed_but_not_completed` where none of
 /// the members came out, `unfinished_snapshot` where some did. Nothing where no call is open.
 std::optional<Finding> unfinished_finding(const Describer& describe);

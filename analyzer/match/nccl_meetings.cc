@@ -36,9 +36,11 @@ void pair_apart(const Job& job, const CallSequences& sequences, CommunicatorMatc
   std::array<std::vector<Calls>, 2> by_order;
   std::vector<NcclOrder> longest;
   bool alike = true;
+  std::size_t shortest = sequences.members.empty() ? 0 : sequences.operations.front().size();
   for (std::size_t m = 0; m < sequences.members.size(); ++m) {
     const auto& operations = job.program(sequences.members[m]).operations;
     for (auto& members : by_order) members.emplace_back();
+    shortest = std::min(shortest, sequences.operations[m].size());
     for (std::size_t i = 0; i < sequences.operations[m].size(); ++i) {
       const Operation& operation = operations[sequences.operations[m][i]];
       const NcclOrder order = nccl_order(operation);
@@ -47,6 +49,8 @@ void pair_apart(const Job& job, const CallSequences& sequences, CommunicatorMatc
       if (order != NcclOrder::kNone) by_order[static_cast<std::size_t>(order)].back().push_back(&operation);
     }
   }
+  // What only some make at the end is compared with nothing, but it must not keep launches from being compared as a whole.
+  for (std::size_t i = shortest; i < longest.size(); ++i) alike = alike && longest[i] == NcclOrder::kLaunches;
   if (alike) return;
   const auto most = [](const std::vector<Calls>& members) {
     return static_cast<std::uint32_t>(std::ranges::max(members, {}, &Calls::size).size());

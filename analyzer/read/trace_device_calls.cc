@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "read/trace_grown.h"
+
 namespace lockstep {
 namespace {
 
@@ -103,7 +105,12 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
     return;
   }
   if (!extensions.has_issue) {
-    add_creation(call, extensions, operation);
+    if (operation.kind == OpKind::kShrink && extensions.has_creation && !refused &&
+        place_shrink(extensions.creation, view->index, view->members, operation)) {
+      push(operation);
+      return;
+    }
+    add_creation(call, extensions, view->stated_size, operation);
     return;
   }
   const trace::IssueRecord& issue = extensions.issue;
@@ -140,7 +147,30 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
   if (issue.launch != 0) open_launches_[issue.launch].push_back(index);
 }
 
-void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExtensions& extensions, Operation operation) {
+bool TraceDeviceCalls::place_shrink(const trace::CreationRecord& creation, CommIndex parent, std::span<const std::int32_t> members,
+                                    Operation& operation) {
+  if (result_.program.head_missing) return false;  // the how-manieth it is is lost
+  const std::uint32_t number = shrinks_[parent]++;
+  const auto left = creation.members > 0
+                        ? shrink_survivors(members.size(), static_cast<std::size_t>(creation.members), creation.group_hash)
+                        : std::nullopt;
+  if (!left) return false;
+  std::vector<std::int32_t> survivors;
+  for (const std::size_t index : *left) survivors.push_back(members[index]);
+  // Lists in another order mean other calls: only equal ones meet.
+  const Communicator& old = intake_.builder().communicator(parent);
+  const std::string id = fmt::format("{}/shrink{}:{:016x}", old.id, number, creation.group_hash);
+  const std::string name = fmt::format("{} without {}", old.name, members.size() - survivors.size());
+  operation.comm = intake_.builder().communicator(id, name, survivors);
+  if (creation.blocking == 2) {
+    operation.flags |= kOpNonblocking;
+    if (operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
+  }
+  return true;
+}
+
+void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExtensions& extensions, std::int32_t stated_size,
+                                    Operation operation) {
   if (call.seq == trace::kNoPosition && is_collective(operation.kind)) operation.comm = kNoComm;  // made by a part of it
   if (call.result == kInProgress || (extensions.has_creation && extensions.creation.blocking == 2)) {
     operation.flags |= kOpNonblocking;
@@ -153,7 +183,9 @@ void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExt
   }
   // Which member of it the rank says it is: no two may say the same.
   if (extensions.has_creation && operation.kind == OpKind::kInit && operation.extra == 0) {
-    operation.extra = intake_.builder().extra({.key = std::to_string(extensions.creation.key)});
+    OperationExtra extra{.key = std::to_string(extensions.creation.key)};
+    if (stated_size > 0) extra.counts = {static_cast<std::uint64_t>(stated_size)};
+    operation.extra = intake_.builder().extra(std::move(extra));
   }
   if (operation.comm == kNoComm && operation.state == OpState::kEntered) operation.kind = OpKind::kOpaque;
   // Inside a group the library only takes note of it.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -70,7 +71,9 @@ class TraceDeviceCalls {
   void add_group(const trace::CallRecord& call, Operation operation);
   void add_wait(const trace::CallRecord& call, const trace::IssueRecord& issue, Operation operation);
   void add_graph_launch(const trace::IssueRecord& issue, Operation operation);
-  void add_creation(const trace::CallRecord& call, const CallExtensions& extensions, Operation operation);
+  void add_creation(const trace::CallRecord& call, const CallExtensions& extensions, std::int32_t stated_size, Operation operation);
+  /// A shrink is a call of those that stay: puts it on a communicator of theirs. False where they are not known.
+  bool place_shrink(const trace::CreationRecord& creation, CommIndex parent, std::span<const std::int32_t> members, Operation& operation);
   std::uint32_t push(const Operation& operation);
   void issue_to(std::uint64_t stream, std::uint32_t operation);
   Stream& stream(std::uint64_t handle);
@@ -91,6 +94,7 @@ class TraceDeviceCalls {
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open_launches_;  ///< operations of each
   std::vector<std::uint64_t> busy_;            ///< streams with something that is not known to have completed
   std::vector<std::uint32_t> without_effect_;  ///< operations whose messages do not count
+  std::map<CommIndex, std::uint32_t> shrinks_;  ///< of each communicator, so far
   std::uint32_t event_names_ = 0;
   std::uint32_t open_group_ = 0;  ///< launch number
 };

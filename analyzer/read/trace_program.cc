@@ -228,6 +228,10 @@ class ProgramReader {
       operations().push_back(operation);
       return;
     }
+    if (call.comm == 0 && operation.kind == OpKind::kGrow && operation.state == OpState::kCompleted && call.result == 0) {
+      add_marker(operation, "joins a communicator that grows");  // and is in it: what it does there follows
+      return;
+    }
     const TraceCommView* view = view_of(call.comm);
     if (view == nullptr || (call.seq == trace::kNoPosition && operation.state != OpState::kCompleted)) {
       add_opaque(operation, op_name(operation.kind));
@@ -327,12 +331,6 @@ class ProgramReader {
       add_opaque(operation, op_name(operation.kind));
       return;
     }
-    // Beside NCCL its rules are applied, and they know no tags.
-    if (names_.nccl && call.aux != mpi_tag_.value_or(call.aux)) {
-      add_opaque(operation, "MPI messages with several tags, in a program of NCCL");
-      return;
-    }
-    mpi_tag_ = call.aux;
     if (extensions.has_half) operation.launch = ++launches_;
     if (operation.kind == OpKind::kIbsend || is_immediate(operation.kind)) operation.flags |= kOpNonblocking;
     if (operation.nonblocking() && operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
@@ -459,7 +457,6 @@ class ProgramReader {
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, std::uint32_t> counts_extras_;
   std::uint32_t number_ = 0;
   std::uint32_t launches_ = 0x4000'0000;  // NCCL's groups are numbered from 1
-  std::optional<std::uint32_t> mpi_tag_;
   std::uint64_t last_ticks_ = 0;
   bool warned_order_ = false;
 };

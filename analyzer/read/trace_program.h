@@ -21,6 +21,7 @@ struct TraceCommView {
   bool nccl = false;
   CommIndex shared_by_threads = kNoComm;   ///< two threads used it at once: its calls have no order
   bool elsewhere = false;                  ///< of another rank of the same process
+  std::int32_t stated_size = 0;            ///< of NCCL, where the members state different ones; else 0
 };
 
 /// The ids of one file, translated.

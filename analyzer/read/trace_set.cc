@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include "read/native_sites.h"
 #include "read/native_names.h"
+#include "read/trace_grown.h"
 #include "read/trace_history.h"
 #include "read/trace_process.h"
 #include "read/trace_program.h"
@@ -157,21 +159,25 @@ class TraceSet {
     }
   }
 
-  /// Where members know one communicator under two identities, the one of the file that says so is taken for both.
-  void apply_aliases() {
-    std::map<std::uint64_t, std::uint64_t> aliases;
-    for (const TraceInput& input : inputs_) aliases.insert(input.tables.aliases.begin(), input.tables.aliases.end());
-    if (aliases.empty()) return;
+  /// Those whom a grow added know the new communicator by its unique id, the others as a child of theirs. One of them has both, in its
+  /// table and in its call; recorders before the table had it leave the call.
+  void link_grown() {
+    std::map<std::uint64_t, std::uint64_t> identity;
+    for (const TraceInput& input : inputs_) {
+      for (const auto& [by_id, by_parent] : grown_identities(input.tables, input.ring)) identity[by_id] = by_parent;
+      for (const auto& [by_id, by_parent] : input.tables.aliases) identity[by_id] = by_parent;
+    }
+    if (identity.empty()) return;
     for (TraceInput& input : inputs_) {
       for (TraceComm& comm : input.tables.comms) {
-        const auto alias = aliases.find(comm.record.identity);
-        if (comm.known() && alias != aliases.end()) comm.record.identity = alias->second;
+        const auto other = comm.known() && is_nccl(comm) ? identity.find(comm.record.identity) : identity.end();
+        if (other != identity.end()) comm.record.identity = other->second;
       }
     }
   }
 
   void join_communicators() {
-    apply_aliases();
+    link_grown();
     find_nccl_members();
     warn_of_unseen_nccl();
     for (const TraceInput& input : inputs_) {
@@ -213,8 +219,14 @@ class TraceSet {
         if (members.empty()) member_budget_ -= static_cast<std::size_t>(comm.record.nranks);
         if (members.empty()) members.resize(static_cast<std::size_t>(comm.record.nranks), -1);
         if (std::cmp_not_equal(members.size(), comm.record.nranks)) {
-          builder().warn(fmt::format("ranks differ about the size of a communicator of NCCL: {} and {}", members.size(), comm.record.nranks));
-          continue;
+          // Told as a finding where the calls can be compared: the largest has a place for everyone.
+          if (sizes_differ_.insert(comm.record.identity).second) {
+            builder().warn(fmt::format("ranks differ about the size of a communicator of NCCL: {} and {}", members.size(), comm.record.nranks));
+          }
+          if (std::cmp_less(members.size(), comm.record.nranks)) {
+            member_budget_ -= static_cast<std::size_t>(comm.record.nranks) - members.size();
+            members.resize(static_cast<std::size_t>(comm.record.nranks), -1);
+          }
         }
         if (comm.record.rank < 0 || comm.record.rank >= comm.record.nranks) continue;
         std::int32_t& member = members[static_cast<std::size_t>(comm.record.rank)];
@@ -248,6 +260,7 @@ class TraceSet {
       const std::string name = comm.name.empty() ? unnamed(comm.record) : comm.name;
       joined.index =
           builder().communicator(fmt::format("{}:{:016x}", is_nccl(comm) ? "nccl" : "mpi", comm.record.identity), name, joined.members);
+      if (has_nccl_ && !is_nccl(comm)) builder().set_library(joined.index, Library::kMpi);
     } else if (!comm.name.empty() && builder().communicator(joined.index).name != comm.name) {
       builder().rename(joined.index, comm.name);
     }
@@ -290,14 +303,15 @@ class TraceSet {
         if (joined.comparable) view = {joined.index, joined.members, joined.compare_arguments};
       }
       view.nccl = comm.known() && is_nccl(comm);
+      if (view.nccl && sizes_differ_.contains(comm.record.identity)) view.stated_size = comm.record.nranks;
       names.comms.push_back(view);
     }
     for (const TraceSite& site : tables.sites) names.sites.push_back(site_of(tables, site));
     for (const TraceNamed& type : tables.datatypes) {
-      names.datatypes.push_back(builder().datatype(name_of(datatypes_, type, datatype_from_native_name(type.name))));
+      names.datatypes.push_back(builder().datatype(name_of(datatypes_[is_nccl_name(type)], type, datatype_from_native_name(type.name))));
     }
     for (const TraceNamed& redop : tables.redops) {
-      names.redops.push_back(builder().redop(name_of(redops_, redop, redop_from_native_name(redop.name))));
+      names.redops.push_back(builder().redop(name_of(redops_[is_nccl_name(redop)], redop, redop_from_native_name(redop.name))));
     }
     return names;
   }
@@ -307,6 +321,7 @@ class TraceSet {
     std::map<std::uint64_t, std::string> by_hash;
     std::set<std::string> taken;
   };
+  static bool is_nccl_name(const TraceNamed& named) { return named.name.starts_with("nccl"); }
   static std::string name_of(NameTable& table, const TraceNamed& named, std::string_view usual) {
     if (named.name.empty()) return {};
     const auto [at, added] = table.by_hash.try_emplace(named.hash);
@@ -393,13 +408,15 @@ class TraceSet {
   std::size_t most_records_to_replay_;
   std::map<std::uint64_t, JobComm> comms_;  // by identity
   std::map<std::uint64_t, std::vector<std::int32_t>> nccl_members_;  // by identity
+  std::set<std::uint64_t> sizes_differ_;  // identities whose members state different sizes
   std::map<OpKind, int> unnamed_;
   bool has_nccl_ = false;
   std::size_t member_budget_ = std::size_t{1} << 24;  ///< places in all lists of members; a file may claim any size
   bool unseen_nccl_ = false;  ///< calls of NCCL may have been made that no file holds
   std::int32_t job_ranks_ = 0;
-  NameTable datatypes_;
-  NameTable redops_;
+  // By library, MPI first: f32 is f32 in both, and calls of one never meet those of the other.
+  std::array<NameTable, 2> datatypes_{};
+  std::array<NameTable, 2> redops_{};
   NativeSites native_;
   std::size_t ranks_expected_ = 0;
 };

@@ -45,7 +45,7 @@ TEST(NcclChanges, EveryShrinkMakesACommunicatorOfItsOwn) {
 }
 
 TEST(NcclChanges, OldAndNewMembersOfAGrownCommunicatorMeet) {
-  const Recorded recorded("grow", 3);
+  const Recorded recorded("comes_later", 3);
   expect_consistent(recorded);
   const std::string job = job_of(recorded);
   EXPECT_NE(job.find("[0,1]"), std::string::npos) << job;

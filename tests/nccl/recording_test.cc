@@ -162,6 +162,31 @@ TEST(NcclRecording, RankThatNeverMakesTheCommunicatorIsNamed) {
   EXPECT_NE(check.out.find("rank 2"), std::string::npos) << check.out;
 }
 
+TEST(NcclRecording, OldAndNewMembersOfAGrownCommunicatorAreOne) {
+  const Recorded recorded("grown", 3);
+  ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 0) << check.out << check.err;
+  const HostRun job = run_host({LOCKSTEP_COMMAND, "show", "--format", "job", recorded.directory.path() + "/trace"});
+  EXPECT_NE(job.out.find(": [0,1,2]"), std::string::npos) << job.out;
+}
+
+TEST(NcclRecording, ShrinkIsACallOfThoseThatStay) {
+  const Recorded recorded("shrunk", 4);
+  ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 0) << check.out << check.err;
+}
+
+TEST(NcclRecording, SurvivorThatDoesNotShrinkIsNamed) {
+  const Recorded recorded("shrink_missed", 4);
+  EXPECT_EQ(recorded.run.status, 3) << recorded.run.err;
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 1) << check.out << check.err;
+  EXPECT_NE(check.out.find("rank 2 does not take part"), std::string::npos) << check.out;
+  EXPECT_NE(check.out.find("shrink #0"), std::string::npos) << check.out;
+}
+
 TEST(NcclRecording, GpuProcessesWithoutACallOfNcclAreReported) {
   const Recorded recorded("silent", 2);
   ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;

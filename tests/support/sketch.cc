@@ -92,6 +92,7 @@ Job build_job(const JobSketch& sketch) {
   std::vector<CommIndex> comms;
   for (const SketchComm& comm : sketch.communicators) {
     comms.push_back(builder.communicator(comm.name, comm.name, comm.members));
+    builder.set_library(comms.back(), comm.library);
   }
   for (std::size_t rank = 0; rank < sketch.programs.size(); ++rank) {
     const auto job_rank = static_cast<std::int32_t>(rank);
@@ -136,7 +137,13 @@ std::string to_job_json(const JobSketch& sketch) {
     }
     json += "]";
   }
-  json += "},\n \"ranks\": {";
+  json += "},\n \"libraries\": {";
+  std::string libraries;
+  for (const SketchComm& comm : sketch.communicators) {
+    if (comm.library == Library::kUnknown) continue;
+    libraries += (libraries.empty() ? "\"" : ", \"") + comm.name + "\": \"" + std::string(library_name(comm.library)) + "\"";
+  }
+  json += libraries + "},\n \"ranks\": {";
   for (std::size_t rank = 0; rank < sketch.programs.size(); ++rank) {
     json += (rank == 0 ? "\n  \"" : ",\n  \"") + std::to_string(rank) + "\": [";
     const std::vector<std::string> lines = program_lines(sketch, sketch.programs[rank]);

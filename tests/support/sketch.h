@@ -12,6 +12,7 @@ namespace lockstep::testing {
 struct SketchComm {
   std::string name{};
   std::vector<std::int32_t> members{};  ///< job ranks in order of communicator rank
+  Library library = Library::kUnknown;  ///< where it is not the job's
 };
 
 struct SketchOp {

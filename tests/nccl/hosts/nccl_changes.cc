@@ -176,7 +176,7 @@ void init_all_threads() {
 bool run_change(std::string_view scenario) {
   if (scenario == "scalable") scalable();
   else if (scenario == "shrink") shrink();
-  else if (scenario == "grow") grow();
+  else if (scenario == "comes_later") grow();
   else if (scenario == "signals") signals();
   else if (scenario == "suspended") suspended(false);
   else if (scenario == "half_suspended") suspended(true);

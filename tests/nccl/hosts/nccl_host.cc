@@ -175,6 +175,40 @@ void skipped() {
   rank.end();
 }
 
+/// The last rank joins a communicator of the others, which go on with it.
+void grown() {
+  CUDA(cudaSetDevice(g_rank));
+  void* buffer = nullptr;
+  CUDA(cudaMalloc(&buffer, 1 << 16));
+  const bool is_new = g_rank == g_ranks - 1;
+  ncclComm_t old = nullptr;
+  ncclComm_t comm = nullptr;
+  if (!is_new) NCCL(ncclCommInitRank(&old, g_ranks - 1, shared_id("old"), g_rank));
+  if (g_rank == 0 || is_new) {
+    const ncclUniqueId id = shared_id("grown");
+    NCCL(ncclCommGrow(old, g_ranks, &id, is_new ? g_rank : -1, &comm, nullptr));
+  } else {
+    NCCL(ncclCommGrow(old, g_ranks, nullptr, -1, &comm, nullptr));
+  }
+  NCCL(ncclAllReduce(buffer, buffer, 60, ncclFloat32, ncclSum, comm, nullptr));
+  CUDA(cudaStreamSynchronize(nullptr));
+  NCCL(ncclCommDestroy(comm));
+}
+
+/// Rank 1 is left out; of those that stay, rank 2 leaves where `missing`.
+void shrunk(bool missing) {
+  Rank rank;
+  rank.all_reduce();
+  CUDA(cudaStreamSynchronize(rank.stream));
+  if (g_rank == 1 || (missing && g_rank == 2)) return;
+  int excluded[] = {1};
+  ncclComm_t comm = nullptr;
+  NCCL(ncclCommShrink(rank.comm, excluded, 1, &comm, nullptr, 0));
+  NCCL(ncclAllReduce(rank.from, rank.to, 61, ncclFloat32, ncclSum, comm, rank.stream));
+  CUDA(cudaStreamSynchronize(rank.stream));
+  NCCL(ncclCommDestroy(comm));
+}
+
 void absent() {
   CUDA(cudaSetDevice(0));
   if (g_rank == g_ranks - 1) pause();
@@ -195,6 +229,9 @@ int run_scenario(std::string_view scenario) {
   else if (scenario == "init_all") init_all();
   else if (scenario == "skipped") skipped();
   else if (scenario == "absent") absent();
+  else if (scenario == "grown") grown();
+  else if (scenario == "shrunk") shrunk(false);
+  else if (scenario == "shrink_missed") shrunk(true);
   else if (scenario == "silent") silent();
   else if (scenario == "grouped_init") grouped_init();
   else if (scenario == "non_blocking") non_blocking();

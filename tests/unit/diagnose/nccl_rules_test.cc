@@ -55,6 +55,26 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"AllZeroIsNoCall", "", {{"all_reduce a f32[0]", "stream_sync"}, {"all_reduce a f32[0]", "stream_sync"}}, ""},
     {"ZeroOnOneRank", "", {{"all_reduce a f32[0]"}, {"all_reduce a f32[4]"}}, "certain size_differs"},
     {"ZeroLeftOut", "", {{"all_reduce a f32[0]"}, {}}, "contract_violation never_arrived"},
+    {"ZeroLeftOutInTheMiddle", "", {{"all_gather a f32[0]", "all_reduce a f32[8]"}, {"all_reduce a f32[8]"}, {"all_gather a f32[0]", "all_reduce a f32[8]"}},
+     "contract_violation call_skipped"},
+    {"ZeroAndAnotherLeftOut", "", {{"all_gather a f32[0]", "all_reduce a f32[8]", "all_reduce a f32[8]"}, {"all_reduce a f32[8]"}, {"all_gather a f32[0]", "all_reduce a f32[8]", "all_reduce a f32[8]"}},
+     "certain call_skipped"},
+    {"ZeroMeetsAnotherZero", "", {{"all_gather a f32[0]", "all_reduce a f32[8]"}, {"all_reduce a f32[0]", "all_reduce a f32[8]"}}, "contract_violation kind_differs"},
+    {"ZeroBesideACall", "", {{"all_reduce a f32[0]", "all_reduce a f32[4]"}, {"all_reduce a f32[4]", "all_reduce a f32[0]"}}, "contract_violation order_differs"},
+    {"SplitIsNotOrderedAmongLaunches", "", {{"split a color=0", "all_reduce a f32[8]"}, {"all_reduce a f32[8]", "split a color=0"}},
+     "contract_violation order_differs"},
+    {"SplitHoldsTheHost", "", {{"split a color=0", "all_reduce b f32[8]"}, {"all_reduce b f32[8]", "device_sync", "split a color=0"}},
+     "certain order_across_communicators"},
+    {"SplitDoesNotWaitForTheDevice", "", {{"split a color=0", "all_reduce b f32[8]"}, {"all_reduce b f32[8]", "split a color=0"}}, ""},
+    {"OneCommunicatorOnTwoStreams", "", {{"all_reduce a f32[8] stream=s", "all_reduce b f32[8] stream=s", "all_reduce a f32[8] stream=t"},
+                                         {"all_reduce a f32[8] stream=s", "all_reduce a f32[8] stream=t", "all_reduce b f32[8] stream=s"}}, "potential order_across_communicators"},
+    {"IssueOrderOfACommunicatorAcrossStreams", "",
+     {{"recv 1 a f32[8] stream=s", "send 1 a f32[8] stream=t"}, {"recv 0 a f32[8] stream=s", "send 0 a f32[8] stream=t"}}, "certain message_order"},
+    {"StreamsOfTwoCommunicatorsAreFree", "", {{"recv 1 a f32[8] stream=s", "send 1 b f32[8] stream=t"}, {"recv 0 b f32[8] stream=s", "send 0 a f32[8] stream=t"}}, "potential message_order"},
+    {"UsedAfterDestroy", "", {{"all_reduce a f32[8]", "destroy a", "all_reduce a f32[8]"}, {"all_reduce a f32[8]", "destroy a", "all_reduce a f32[8]"}},
+     "undefined_behaviour used_after_end"},
+    {"MadeAgain", "", {{"init a key=0", "destroy a", "init a key=0"}, {"init a key=1", "destroy a", "init a key=1"}}, ""},
+    {"SizesAtInit", "", {{"init a key=0 counts=3"}, {"init a key=1 counts=2"}, {"init a key=2 counts=3"}}, "certain init_ranks_differ"},
     {"EmptyMessageMustBeMatched", "", {{"send 1 a f32[0]"}, {}}, "certain message_unmatched"},
     {"SortedGroup", "", {{"batch[all_reduce a f32[4096]; all_reduce a f32[8]]"}, {"batch[all_reduce a f32[8]; all_reduce a f32[4096]]"}},
      "contract_violation order_differs"},
@@ -89,6 +109,57 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"UnequalPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=4,1 recv_counts=2,1"}}, "certain size_differs"},
     {"EqualPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=3,1 recv_counts=2,1"}}, ""},
 }), [](const auto& test) { return test.param.name; });
+
+TEST(NcclInit, RankThatIsSeenElsewhereIsToldOnlyAfterASecondLook) {
+  const Job job = testing::job_from_json(R"({"library": "nccl", "groups": {"a": [0,1,2]}, "ranks": {
+    "0": ["init a key=0 state=entered"], "1": ["init a key=1 state=entered"], "2": []},
+    "ends": {"0": "running", "1": "running", "2": "running"}})");
+  EXPECT_EQ(diagnose(job).verdict, Verdict::kInsufficient);
+  const Report report = diagnose(job, Observation{.state = ProgressState::kStalled, .stalled_for_s = 60});
+  EXPECT_EQ(report.verdict, Verdict::kImbalance);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].finding_class, "never_arrived");
+  EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{2});
+}
+
+/// A program that mpirun starts: calls of both libraries in one process.
+class MixedLibraries : public ::testing::Test {
+ protected:
+  static Report check(const std::string& first, const std::string& second) {
+    return diagnose(testing::job_from_json(R"({"library": "nccl", "groups": {"world": [0,1], "a": [0,1]}, "libraries": {"world": "mpi"}, "ranks": {
+      "0": [)" + first + R"(], "1": [)" + second + "]}}"));
+  }
+};
+
+TEST_F(MixedLibraries, CallsOfMpiHoldTheHostAndThoseOfNcclDoNot) {
+  // Enqueued and left behind: the barrier is reached by both.
+  EXPECT_EQ(check(R"("all_reduce a f32[8]", "barrier world", "stream_sync")", R"("barrier world", "all_reduce a f32[8]", "stream_sync")").verdict,
+            Verdict::kConsistent);
+  // Waited for on the device: rank 1 stands in the barrier and does not issue it.
+  const Report report = check(R"("all_reduce a f32[8]", "stream_sync", "barrier world")", R"("barrier world", "all_reduce a f32[8]", "stream_sync")");
+  EXPECT_EQ(report.verdict, Verdict::kDeadlock);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].severity, Severity::kCertain);
+}
+
+TEST_F(MixedLibraries, EmptyCollectivesOfMpiAreCalls) {
+  EXPECT_EQ(check(R"("all_reduce a f32[0]")", "").findings.at(0).severity, Severity::kContractViolation);
+  EXPECT_EQ(check(R"("all_reduce world f32[0]")", "").findings.at(0).severity, Severity::kCertain);
+}
+
+TEST_F(MixedLibraries, MessagesOfMpiMatchByTag) {
+  EXPECT_EQ(check(R"("send 1 world f32[8] tag=1", "send 1 world f32[8] tag=2")", R"("recv 0 world f32[8] tag=2", "recv 0 world f32[8] tag=1")").verdict,
+            Verdict::kConsistent);
+  const Report report = check(R"("send 1 world f32[8] tag=1")", R"("recv 0 world f32[8] tag=2")");
+  EXPECT_EQ(report.verdict, Verdict::kImbalance);
+}
+
+TEST_F(MixedLibraries, StandardSendsMayBeBufferedAndOftenAre) {
+  const Report report = check(R"("send 1 world f32[8]", "recv 1 world f32[8]")", R"("send 0 world f32[8]", "recv 0 world f32[8]")");
+  EXPECT_EQ(report.verdict, Verdict::kConsistent);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].models, std::vector<std::string>{"blocking"});
+}
 
 TEST(NcclHostWaits, TheReportNamesTheHostThatWaitsAndWhatHadCompleted) {
   const Report report = diagnose(testing::job_from_json(R"({"library": "nccl", "groups": {"a": [0,1], "b": [0,1]}, "ranks": {

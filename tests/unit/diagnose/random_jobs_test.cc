@@ -5,7 +5,9 @@
 #include "diagnose/diagnose.h"
 #include "support/engine_check.h"
 #include "support/evidence.h"
+#include "support/fault.h"
 #include "support/oracle.h"
+#include "support/random_nccl_job.h"
 #include "support/random_trial.h"
 
 namespace lockstep::testing {
@@ -33,6 +35,30 @@ TEST(RandomJobs, MatchAndReplayAgreeWithTheOracle) {
         << "seed " << seed << ", " << faulted->fault.what;
     EXPECT_EQ(engine_against_oracle(build_job(as_hung(faulted->job))), "")
         << "seed " << seed << ", " << faulted->fault.what;
+  }
+}
+
+/// Every second communicator becomes MPI's: its calls are made one by one, on no stream.
+void hand_to_mpi(JobSketch& job) {
+  for (std::size_t c = 1; c < job.communicators.size(); c += 2) job.communicators[c].library = Library::kMpi;
+  for (auto& program : job.programs) {
+    for (SketchOp& op : program) {
+      if (op.comm < 0 || job.communicators[static_cast<std::size_t>(op.comm)].library != Library::kMpi) continue;
+      op.launch = 0;
+      op.stream.clear();
+    }
+  }
+}
+
+TEST(RandomJobs, NcclAloneAndBesideMpiAgreesWithTheOracle) {
+  for (std::uint64_t seed = 0; seed < kJobs; ++seed) {
+    JobSketch job = random_nccl_job(seed);
+    Random random(seed);
+    const auto fault = seed % 4 == 0 ? std::nullopt : inject_fault(job, random);
+    const std::string what = fault ? fault->what : "correct";
+    EXPECT_EQ(engine_against_oracle(build_job(job)), "") << "seed " << seed << ", " << what;
+    hand_to_mpi(job);
+    EXPECT_EQ(engine_against_oracle(build_job(job)), "") << "seed " << seed << ", beside MPI, " << what;
   }
 }
 

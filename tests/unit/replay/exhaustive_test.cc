@@ -54,7 +54,7 @@ constexpr WorldCase kWorlds[] = {
     {Shape::kPair, Alphabet::kTags, 2, 4},        {Shape::kPair, Alphabet::kGroups, 2, 4},
     {Shape::kNested, Alphabet::kGroups, 1, 3},    {Shape::kNested, Alphabet::kMini, 4, 4},
     {Shape::kChain, Alphabet::kMini, 4, 4},       {Shape::kPair, Alphabet::kStreams, 3, 4},
-    {Shape::kPair, Alphabet::kSorted, 2, 4},
+    {Shape::kPair, Alphabet::kSorted, 2, 4},      {Shape::kPair, Alphabet::kMeetings, 3, 5},
 };
 constexpr Library kLibraries[] = {Library::kUnknown, Library::kTorch, Library::kNccl, Library::kMpi};
 
