@@ -277,6 +277,15 @@ void reset_comms() noexcept {
   g_next_id = 1;
 }
 
+void write_alias(std::uint32_t comm, std::uint64_t identity) noexcept {
+  auto* record = static_cast<trace::CommAliasRecord*>(
+      reserve_side(trace::SideKind::kCommAlias, sizeof(trace::CommAliasRecord)));
+  if (record == nullptr) return;
+  record->comm = comm;
+  record->identity = identity;
+  commit_side(record);
+}
+
 void mark_concurrent(Comm& comm) noexcept {
   mark_state(trace::kStateConcurrent);
   if (comm.entry != nullptr) std::atomic_ref(comm.entry->flags).fetch_or(trace::kCommConcurrent);

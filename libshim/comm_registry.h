@@ -66,6 +66,8 @@ inline Comm* find_comm(std::uint64_t handle) noexcept {
 std::uint32_t add_comm(const NewComm& made) noexcept;
 /// The library's handle of one that was registered under another, before there was any. Null if that is unknown. Cold.
 Comm* bind_comm(std::uint64_t made_as, std::uint64_t handle) noexcept;
+/// Some of its members know it under `identity`. Cold.
+void write_alias(std::uint32_t comm, std::uint64_t identity) noexcept;
 /// Writes the side record anew, with what the library has told since. Cold.
 void describe_again(Comm& comm, std::int32_t rank, std::int32_t nranks, std::int32_t device) noexcept;
 /// Before the library frees it: its handle may come back at once. Cold.

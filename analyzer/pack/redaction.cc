@@ -68,6 +68,7 @@ std::optional<std::size_t> bytes_before_texts(std::string_view record) {
     case SideKind::kPythonSite:
       return sizeof(trace::PythonSiteRecord);
     case SideKind::kCommEnd:
+    case SideKind::kCommAlias:
     case SideKind::kCallSite:
     case SideKind::kVector:
       return record.size();

@@ -70,10 +70,18 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
     operation.flags |= kOpFailed;
     operation.extra = intake_.shared_extra(fmt::format("NCCL says: {}", result_name(call.result)), {});
   }
+  if (refused && op_class(operation.kind) == OpClass::kOpaque) {  // of no effect, so there is nothing to decide
+    operation.extra = intake_.shared_extra(fmt::format("NCCL says of it: {}", result_name(call.result)), op_name(operation.kind));
+    operation.kind = OpKind::kCompute;
+    push(operation);
+    return;
+  }
   if (view == nullptr || view->index == kNoComm) {
     if (!refused) {
       operation.extra = intake_.shared_extra({}, extensions.name.empty() ? op_name(operation.kind) : std::string_view(extensions.name));
-      if (op_class(operation.kind) != OpClass::kLocal) operation.kind = OpKind::kOpaque;
+      // A grow that is done, of one that comes and so has no parent: its partners' are on the parent.
+      if (operation.kind == OpKind::kGrow && returned && call.comm == 0) operation.kind = OpKind::kCompute;
+      else if (op_class(operation.kind) != OpClass::kLocal) operation.kind = OpKind::kOpaque;
       if (view != nullptr && view->shared_by_threads != kNoComm) {
         operation.comm = view->shared_by_threads;
         operation.flags |= kOpThreadUnsafe;

@@ -159,11 +159,13 @@ class TraceSet {
     }
   }
 
-  /// Those whom a grow added know the new communicator by its unique id, the others as a child of theirs.
+  /// Those whom a grow added know the new communicator by its unique id, the others as a child of theirs. One of them has both, in its
+  /// table and in its call; recorders before the table had it leave the call.
   void link_grown() {
     std::map<std::uint64_t, std::uint64_t> identity;
     for (const TraceInput& input : inputs_) {
       for (const auto& [by_id, by_parent] : grown_identities(input.tables, input.ring)) identity[by_id] = by_parent;
+      for (const auto& [by_id, by_parent] : input.tables.aliases) identity[by_id] = by_parent;
     }
     if (identity.empty()) return;
     for (TraceInput& input : inputs_) {

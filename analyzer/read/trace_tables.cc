@@ -40,7 +40,9 @@ int nccl_version_code(std::string_view text) {
 class TableReader {
  public:
   TableReader(TraceTables& tables, std::string_view contents)
-      : tables_(tables), bytes_(contents), most_ids_(tables.header.side_bytes / 64 + 1) {}
+      : tables_(tables), bytes_(contents),
+        // What a header says is not yet there: a short file may claim a large area.
+        most_ids_(std::min<std::uint64_t>(tables.header.side_bytes, contents.size()) / 64 + 1) {}
 
   void read() {
     read_side();
@@ -93,6 +95,13 @@ class TableReader {
       case SideKind::kCommEnd:
         read_comm_end(at);
         break;
+      case SideKind::kCommAlias: {
+        const auto record = bytes_.get<trace::CommAliasRecord>(at);
+        const TraceComm* comm = entry(tables_.comms, record.comm);
+        if (comm != nullptr && comm->known() && record.identity != 0 && comm->record.identity != 0)
+          tables_.aliases.emplace_back(record.identity, comm->record.identity);
+        break;
+      }
       case SideKind::kDatatype:
         read_named(tables_.datatypes, at, end);
         break;

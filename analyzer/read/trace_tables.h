@@ -63,6 +63,7 @@ struct TraceTables {
   std::vector<TraceSite> sites{};
   std::vector<TraceModule> modules{};
   std::vector<std::string> notes{};
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> aliases{};  ///< identity of a communicator as other members have it, and as this file has
   int nccl_version = 0;                 ///< as NCCL codes it: 22809 = 2.28.9; 0 = not known
   bool implicit_launch_order = false;   ///< NCCL_LAUNCH_ORDER_IMPLICIT is set and not 0
   bool uses_device = false;             ///< took a GPU

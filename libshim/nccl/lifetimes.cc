@@ -144,7 +144,8 @@ void settle(const Pending& pending, ncclResult_t result, const char* name = "") 
     Comm parent;
     parent.id = pending.parent;
     fresh.parent = &parent;
-    add_comm(fresh);
+    const std::uint32_t id = add_comm(fresh);
+    if (id != 0 && pending.alias != 0) write_alias(id, pending.alias);
     comm = find_comm(word);
   }
   if (comm == nullptr || pending.record == nullptr) return;
@@ -211,6 +212,7 @@ Pending Recording::pending(ncclComm_t* place, OpKind kind, std::uint64_t made_as
   return Pending{.place = place,
                  .made_as = made_as,
                  .identity = identity,
+                 .alias = 0,
                  .parent = call_.comm != nullptr && made_as == 0 ? call_.comm->id : 0,
                  .device = cuda::t_device,
                  .kind = kind,
@@ -357,6 +359,7 @@ void Recording::grow(ncclComm_t comm, int nranks, const ncclUniqueId* id, int ra
   }
   enter_creation(OpKind::kGrow, arguments);
   made_ = pending(made, OpKind::kGrow, 0, identity);
+  if (call_.comm != nullptr) made_.alias = arguments.group_hash;
   name_ = name_of(config);
   after_ = After::kMade;
 }
@@ -391,6 +394,17 @@ void Recording::opaque(const char* name, ncclComm_t comm) noexcept {
   call_.kind = OpKind::kOpaque;
   call_.seq = trace::kNoPosition;
   call_.count = 1;
+  call_.extensions = 1;
+  scope_.reserve(1);
+  if (auto* record = scope_.extension<trace::NameRecord>(0, trace::RecordKind::kName)) {
+    std::strncpy(record->name, name, sizeof record->name - 1);
+  }
+  scope_.enter(call_);
+}
+
+void Recording::meets(const char* name, ncclComm_t comm) noexcept {
+  use(comm);
+  call_.kind = OpKind::kBarrier;
   call_.extensions = 1;
   scope_.reserve(1);
   if (auto* record = scope_.extension<trace::NameRecord>(0, trace::RecordKind::kName)) {

@@ -18,6 +18,7 @@ struct Pending {
   ncclComm_t* place;
   std::uint64_t made_as;      ///< handle it was registered under; 0 = not registered yet
   std::uint64_t identity;
+  std::uint64_t alias;        ///< what others know it by; 0 = nothing
   std::uint32_t parent;       ///< id
   std::int32_t device;
   OpKind kind;
@@ -111,6 +112,8 @@ class Recording {
   void ends(OpKind kind, ncclComm_t comm) noexcept;
   void revoke(ncclComm_t comm) noexcept;
   void opaque(const char* name, ncclComm_t comm) noexcept;
+  /// A call of all members in which they only wait for each other.
+  void meets(const char* name, ncclComm_t comm) noexcept;
   void redop_made(const ncclRedOp_t* op, ncclDataType_t type, ncclScalarResidence_t residence,
                   ncclComm_t comm) noexcept;
   void redop_gone(ncclRedOp_t op, ncclComm_t comm) noexcept;

@@ -41,6 +41,13 @@ class Rehearse(unittest.TestCase):
         self.assertEqual(len(lines), 2, lines)
         self.assertTrue(all("stood still for 1 s and is ended: rank " in line for line in lines), lines)
 
+    def test_a_function_that_the_stand_in_lacks_is_named_once_and_fails(self):
+        program = "import ctypes; r = ctypes.CDLL('libcudart.so.13'); print(r.cudaDeviceGetDefaultMemPool(None, 0), r.cudaDeviceGetDefaultMemPool(None, 0))"
+        done = rehearse("--no-record", sys.executable, "-c", program)
+        self.assertEqual(done.stdout, b"801 801\n", done.stderr)
+        self.assertRegex(done.stderr.decode(), r"^lockstep rehearse: process \d+ calls cudaDeviceGetDefaultMemPool, which the stand-in [^\n]* does not "
+                                               r"have: the call fails\n$")
+
     def test_a_mismatch_is_detected_where_that_is_wished(self):
         done = rehearse("--no-record", "--on-mismatch", "detect", "--timeout", "10", PROGRAM, "2", "skip", "1")
         self.assertEqual(done.returncode, 124 if b"stood still" in done.stderr else 123, done.stderr)

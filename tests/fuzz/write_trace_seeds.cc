@@ -44,6 +44,42 @@ TraceSample sample(std::uint32_t blocks) {
   return TraceSample({.rank = 0, .ranks = 2, .blocks = blocks, .block_bytes = 512});
 }
 
+/// Each kind of record that only NCCL's calls have: places of issue, makings, groups, host waits, graphs, signals, what grows.
+void write_nccl(const std::string& folder) {
+  using lockstep::trace::CreationRecord;
+  using lockstep::trace::IssueRecord;
+  const IssueRecord alone{.stream = 7, .device = 0};
+  const IssueRecord grouped{.stream = 7, .launch = 1, .device = 0};
+  const IssueRecord captured{.stream = 9, .capture = 3, .device = 0};
+  TraceSample nccl({.rank = 0, .ranks = 2, .blocks = 6, .block_bytes = 1024});
+  const std::uint32_t world = nccl.add_nccl_comm(0x1234, 2, 0, OpKind::kInit);
+  nccl.add({.kind = OpKind::kInit, .comm = world, .tag = world}, CreationRecord{.key = 0, .members = 2, .group_hash = 0x1234});
+  nccl.add({.kind = OpKind::kAllReduce, .comm = world, .count = 4, .datatype = 1, .redop = 1}, alone);
+  nccl.add({.kind = OpKind::kGroupStart, .comm = 0, .count = 1, .tag = 1});
+  nccl.add({.kind = OpKind::kSend, .comm = world, .count = 4, .datatype = 1, .peer = 1}, grouped);
+  nccl.add({.kind = OpKind::kRecv, .comm = world, .count = 4, .datatype = 1, .peer = 1}, grouped);
+  nccl.add({.kind = OpKind::kGroupEnd, .comm = 0, .count = 1, .tag = 1});
+  nccl.add({.kind = OpKind::kEventRecord, .comm = 0, .request = 5}, alone);
+  nccl.add({.kind = OpKind::kStreamWait, .comm = 0, .request = 5}, IssueRecord{.stream = 9, .device = 0});
+  nccl.add({.kind = OpKind::kEventSync, .comm = 0, .request = 5}, alone);
+  nccl.add({.kind = OpKind::kBroadcast, .comm = world, .count = 4, .datatype = 2, .peer = 0}, captured);
+  nccl.add({.kind = OpKind::kGraphLaunch, .comm = 0}, captured);
+  nccl.add({.kind = OpKind::kGraphLaunch, .comm = 0}, captured);
+  nccl.add({.kind = OpKind::kPutSignal, .comm = world, .count = 4, .datatype = 1, .peer = 1}, alone);
+  nccl.add({.kind = OpKind::kWaitSignal, .comm = world, .count = 1, .peer = 1}, alone);
+  nccl.add({.kind = OpKind::kDeviceSync, .comm = 0, .returned = false}, alone);
+  write(folder + "nccl", nccl);
+
+  TraceSample grown({.rank = 0, .ranks = 3, .blocks = 4, .block_bytes = 1024});
+  const std::uint32_t old = grown.add_nccl_comm(0x1234, 2, 0, OpKind::kInit);
+  const std::uint32_t all = grown.add_nccl_comm(0x5678, 3, old, OpKind::kGrow, 0x9abc);
+  grown.add({.kind = OpKind::kInit, .comm = old, .tag = old}, CreationRecord{.members = 2, .group_hash = 0x1234, .blocking = 2});
+  grown.add({.kind = OpKind::kGrow, .comm = old, .tag = all}, CreationRecord{.key = -1, .members = 3, .group_hash = 0x9abc});
+  grown.add({.kind = OpKind::kSplit, .comm = all}, CreationRecord{.color = lockstep::trace::kNoColor});
+  grown.add({.kind = OpKind::kFinalize, .comm = all});
+  write(folder + "grown", grown);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -77,5 +113,7 @@ int main(int argc, char** argv) {
   write(folder + "hung", hung);
   TraceSample other({.rank = 1, .ranks = 2, .blocks = 4, .block_bytes = 512});
   other.add({.kind = OpKind::kBarrier, .returned = false});
+
+  write_nccl(folder);
   return write_packs(std::string(argv[2]) + "/", {{"run/a.1.1.lst", hung.bytes()}, {"run/a.2.1.lst", other.bytes()}}) ? 0 : 1;
 }

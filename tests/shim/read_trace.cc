@@ -72,6 +72,8 @@ void read_side_record(ReadTrace& trace, const Bytes& bytes, const SideHeader& he
       trace.comm_ends[record.comm] = record;
       break;
     }
+    case SideKind::kCommAlias:
+      break;
     case SideKind::kDatatype:
     case SideKind::kRedop: {
       const auto record = bytes.get<NamedRecord>(at);

@@ -9,7 +9,7 @@ namespace {
 using namespace lockstep::trace;
 
 constexpr std::uint64_t kSideBytes = 4096;
-constexpr std::uint32_t kEntries = 4;
+constexpr std::uint32_t kEntries = 4;  // communicators beyond have no entry
 constexpr std::array<const char*, 3> kTypes = {"", "MPI_FLOAT", "MPI_INT"};
 constexpr std::array<const char*, 3> kOps = {"", "MPI_SUM", "MPI_MAX"};
 
@@ -82,6 +82,17 @@ std::uint32_t TraceSample::add_comm(const std::vector<std::int32_t>& members, st
   return id;
 }
 
+std::uint32_t TraceSample::add_nccl_comm(std::uint64_t identity, std::int32_t nranks, std::uint32_t parent, OpKind kind, std::uint64_t alias) {
+  const auto id = static_cast<std::uint32_t>(comms_.size() + 1);
+  CommRecord record{.header = {}, .comm = id, .parent = parent, .identity = identity, .rank = options_.rank, .nranks = nranks, .device = 0,
+                    .library = Library::kNccl, .kind = static_cast<std::uint8_t>(kind)};
+  add_side(record, SideKind::kCommunicator, std::string(1, '\0'));
+  if (alias != 0) add_side(CommAliasRecord{.header = {}, .comm = id, .identity = alias}, SideKind::kCommAlias, "");
+  comms_.push_back({});
+  comms_.back().entry.comm = id;
+  return id;
+}
+
 template <class Record>
 void TraceSample::add_side(Record record, SideKind kind, const std::string& tail) {
   record.header = {kSideMagic, kind, kSideCommitted, static_cast<std::uint32_t>(sizeof record + tail.size())};
@@ -129,17 +140,33 @@ void TraceSample::advance(CallRecord& record) {
   }
 }
 
-void TraceSample::add(const SampleCall& call) {
+void TraceSample::add(const SampleCall& call) { add_call(call, 0); }
+
+void TraceSample::add(const SampleCall& call, const IssueRecord& issue) {
+  add_call(call, 1);
+  IssueRecord record = issue;
+  record.kind = static_cast<std::uint8_t>(RecordKind::kIssue);
+  put(record);
+}
+
+void TraceSample::add(const SampleCall& call, const CreationRecord& creation) {
+  add_call(call, 1);
+  CreationRecord record = creation;
+  record.kind = static_cast<std::uint8_t>(RecordKind::kCreation);
+  put(record);
+}
+
+void TraceSample::add_call(const SampleCall& call, std::uint8_t extensions) {
   const std::uint32_t records = options_.block_bytes / kRecordBytes;
-  if (block_ == 0 || record_ >= records) put_block();
+  if (block_ == 0 || record_ + extensions >= records) put_block();
   CallRecord record{.count = call.count, .detail = call.request, .comm = call.comm, .peer = call.peer,
                     .datatype = call.datatype, .redop = call.redop, .kind = static_cast<std::uint8_t>(call.kind),
-                    .flags = call.flags, .aux = call.tag};
+                    .flags = call.flags, .extensions = extensions, .aux = call.tag};
   record.enter_ticks = ticks_ += 1000;
   if (call.returned) record.return_ticks = ticks_ += 1000;
-  if (is_collective(call.kind)) {
+  if (is_collective(call.kind) && call.comm != 0) {
     advance(record);
-    record.aux = call.request;
+    record.aux = call.request != 0 ? call.request : call.tag;
   } else if (is_point_to_point(call.kind) && call.peer >= 0) {
     auto& counts = is_send(call.kind) ? sends_ : receives_;
     record.seq = counts[static_cast<std::size_t>(call.peer)]++;

@@ -38,7 +38,12 @@ class TraceSample {
 
   /// A communicator besides the world, which is number 1. `members` are world ranks.
   std::uint32_t add_comm(const std::vector<std::int32_t>& members, std::uint32_t creation, const std::string& name);
+  /// One of NCCL, with one rank that is known: this one. Known to others under `alias` too, unless that is 0.
+  std::uint32_t add_nccl_comm(std::uint64_t identity, std::int32_t nranks, std::uint32_t parent, OpKind kind, std::uint64_t alias = 0);
   void add(const SampleCall& call);
+  /// A call with a record behind it: what NCCL's calls have.
+  void add(const SampleCall& call, const trace::IssueRecord& issue);
+  void add(const SampleCall& call, const trace::CreationRecord& creation);
   void add_opaque(const std::string& function);
   /// MPI_Finalize on the world, and an exit with `status`.
   void finish(int status = 0);
@@ -56,6 +61,7 @@ class TraceSample {
   template <class Record>
   void add_side(Record record, trace::SideKind kind, const std::string& tail);
   void advance(trace::CallRecord& record);
+  void add_call(const SampleCall& call, std::uint8_t extensions);
 
   TraceSampleOptions options_;
   trace::FileHeader header_;

@@ -182,6 +182,7 @@ enum class SideKind : std::uint8_t {
   kCommName = 10,
   kLibrary = 11,
   kPythonSite = 12,
+  kCommAlias = 13,
 };
 
 inline constexpr std::uint16_t kSideMagic = 0x4453;  ///< "SD"
@@ -258,6 +259,16 @@ struct CommEndRecord {
   std::uint64_t fingerprint = 0;
 };
 static_assert(sizeof(CommEndRecord) == 32);
+
+/// kCommAlias: some members of the communicator know it under another identity: of NCCL's grow, those that come have the unique id only,
+/// those that were there the parent, and one of them both.
+struct CommAliasRecord {
+  SideHeader header;
+  std::uint32_t comm = 0;
+  std::uint32_t unused = 0;
+  std::uint64_t identity = 0;    ///< the others' CommRecord::identity
+};
+static_assert(sizeof(CommAliasRecord) == 24);
 
 /// kDatatype, kRedop. Then the name, ended by a zero byte: "MPI_DOUBLE", "{MPI_INT,2*MPI_DOUBLE}", "MPI_SUM", "user 3".
 struct NamedRecord {

@@ -133,6 +133,15 @@ CUDA_EXPORT cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
 CUDA_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return kCudaSuccess; }
 CUDA_EXPORT cudaError_t cudaDeviceDisablePeerAccess(int) { return kCudaSuccess; }
 
+namespace {
+
+void say_no_kernels() {
+  static std::atomic<bool> said{false};
+  say_once(said, "launches kernels, which the stand-in for the CUDA runtime leaves out: data is not what it would be");
+}
+
+}  // namespace
+
 // nvcc's start-up code. Kernels cannot be run.
 CUDA_EXPORT void** __cudaRegisterFatBinary(void*) {
   static void* handle = nullptr;
@@ -142,7 +151,16 @@ CUDA_EXPORT void __cudaRegisterFatBinaryEnd(void**) {}
 CUDA_EXPORT void __cudaUnregisterFatBinary(void**) {}
 CUDA_EXPORT void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*) {}
 CUDA_EXPORT void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
-CUDA_EXPORT unsigned __cudaPushCallConfiguration(...) { return 1; }  // the caller then leaves the kernel out
+CUDA_EXPORT unsigned __cudaPushCallConfiguration(...) {
+  say_no_kernels();
+  return 1;  // the caller then leaves the kernel out
+}
 CUDA_EXPORT cudaError_t __cudaPopCallConfiguration(...) { return remember(kCudaNoKernelImage); }
-CUDA_EXPORT cudaError_t cudaLaunchKernel(...) { return remember(kCudaNoKernelImage); }
-CUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(...) { return remember(kCudaNoKernelImage); }
+CUDA_EXPORT cudaError_t cudaLaunchKernel(...) {
+  say_no_kernels();
+  return remember(kCudaNoKernelImage);
+}
+CUDA_EXPORT cudaError_t cudaLaunchKernel_ptsz(...) {
+  say_no_kernels();
+  return remember(kCudaNoKernelImage);
+}

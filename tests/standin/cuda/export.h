@@ -1,6 +1,8 @@
 // How the calls of the CUDA runtime are defined here: exported, remembering their error for cudaGetLastError.
 #pragma once
 
+#include <atomic>
+
 #include "cuda/engine.h"
 
 #define CUDA_EXPORT extern "C" __attribute__((visibility("default")))
@@ -13,6 +15,9 @@ namespace lockstep::standin {
 
 /// Remembers a failure for cudaGetLastError and gives it back.
 cudaError_t remember(cudaError_t error);
+
+/// One line about this process on stderr, the first time.
+void say_once(std::atomic<bool>& said, const char* what);
 
 inline cudaStream_t per_thread(cudaStream_t stream) {
   return stream == nullptr ? reinterpret_cast<cudaStream_t>(kStreamPerThread) : stream;  // NOLINT

@@ -283,12 +283,24 @@ ncclResult_t CommRevoke(ncclComm_t comm, int flags) {
   return ncclSuccess;
 }
 
-ncclResult_t CommSuspend(ncclComm_t comm, int) {
+namespace {
+
+/// All members wait for each other, and do nothing else here.
+ncclResult_t meet_all(ncclComm_t comm, int which) {
   if (const ncclResult_t result = refuse(check_communicator(comm)); result != ncclSuccess) return result;
-  drain(*comm);
-  return ncclSuccess;
+  const ControlCall call{static_cast<std::int32_t>(OpKind::kBarrier), 0, 0, static_cast<std::uint64_t>(which)};
+  return run_blocking(comm->blocking ? nullptr : comm, [=] {
+    drain(*comm);
+    std::vector<ControlCall> calls;
+    const ncclResult_t result = meet(*comm, call, all_ranks(*comm), calls);
+    if (result == ncclSuccess) end_meeting(*comm);
+    return result;
+  });
 }
 
-ncclResult_t CommResume(ncclComm_t comm) { return refuse(check_communicator(comm)); }
+}  // namespace
+
+ncclResult_t CommSuspend(ncclComm_t comm, int) { return meet_all(comm, 1); }
+ncclResult_t CommResume(ncclComm_t comm) { return meet_all(comm, 2); }
 
 }  // namespace lockstep::standin::offered

@@ -145,6 +145,9 @@ int launch_and_watch(const Job& job, const LaunchOptions& options) {
   if (!options.over_mpi) setenv("WORLD_SIZE", std::to_string(ranks).c_str(), 1);
   // The ranks are ended from here; theirs is only for the case that this process is gone.
   setenv("LOCKSTEP_REHEARSE_TIMEOUT", std::to_string(options.timeout_s * 4 + 20).c_str(), 0);
+  if (job.implicit_launch_order()) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
+  if (job.library() == Library::kNccl && job.library_version() > 0)
+    setenv("LOCKSTEP_REHEARSE_NCCL_VERSION", std::to_string(job.library_version()).c_str(), 0);
   std::fflush(stdout);
   std::vector<Child> children = start_all(ranks, options);
   if (!watch(children, page, ranks, options.timeout_s)) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "launcher.h"
+#include "made_groups.h"
 #include "nccl_api.h"
 #include "nccl_rank.h"
 #include "rank_end.h"
@@ -54,7 +55,7 @@ int run_rank(const Job& job, std::int32_t rank) {
   options.device = rank % std::max(devices, 1);
   options.operation = &page[rank].operation;
   options.phase = &page[rank].phase;
-  const RankOutcome outcome = run_nccl_rank(job, rank, from_hex(ids, job.communicators().size()), options);
+  const RankOutcome outcome = run_nccl_rank(job, rank, from_hex(ids, job.communicators().size() + count_new_groups(job)), options);
   if (!outcome.error.empty()) {
     std::fprintf(stderr, "rank %d: %s\n", rank, outcome.error.c_str());
     std::exit(outcome.unsupported ? kRunUnreadable : kRunFailed);
@@ -105,7 +106,7 @@ int run(const std::vector<std::string>& args) {
       return kRunUnreadable;
     }
   } else {
-    std::vector<nccl::ncclUniqueId> ids(job->communicators().size());
+    std::vector<nccl::ncclUniqueId> ids(job->communicators().size() + count_new_groups(*job));
     for (nccl::ncclUniqueId& id : ids)
       if (nccl::ncclGetUniqueId(&id) != nccl::ncclSuccess) {
         std::fprintf(stderr, "job_runner: ncclGetUniqueId: %s\n", nccl::ncclGetLastError(nullptr));

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "made_groups.h"
 #include "progress.h"
 #include "rank_end.h"
 #include "read/load.h"
@@ -74,7 +75,7 @@ class MpiRank {
     for (std::size_t i = 0; i < comms_.size(); ++i) {
       const CommIndex index{static_cast<std::uint32_t>(i)};
       const auto& members = job_.communicator(index).members;
-      if (member(index, rank_) < 0) continue;
+      if (member(index, rank_) < 0 || is_made_by_a_line(job_, index)) continue;
       MPI_Group group = MPI_GROUP_NULL;
       MPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &group);
       MPI_Comm_create_group(MPI_COMM_WORLD, group, static_cast<int>(i % 1000), &comms_[i]);
@@ -199,6 +200,12 @@ class MpiRank {
       case OpKind::kScatter: RUN(Scatter, scatter, out, n, type, in, n, type, root);
       case OpKind::kScan: RUN(Scan, scan, out, in, n, type, op);
       case OpKind::kExscan: RUN(Exscan, exscan, out, in, n, type, op);
+      case OpKind::kGatherV:
+      case OpKind::kScatterV:
+      case OpKind::kAllGatherV:
+      case OpKind::kAllToAllV:
+        return with_counts(operation, type, comm, root);
+      case OpKind::kMonitoredBarrier:
       case OpKind::kBarrier:
         if (later) MPI_Ibarrier(comm, &request);
         else MPI_Barrier(comm);
@@ -206,8 +213,13 @@ class MpiRank {
       case OpKind::kSplit: {
         const std::string& color = job_.extra(operation).color;
         MPI_Comm_split(comm, color.empty() ? 0 : number(color, MPI_UNDEFINED), number(job_.extra(operation).key, rank_), &made);
+        bind(operation, made);
         break;
       }
+      case OpKind::kNewGroup:  // as torch does it over MPI
+        new_group(operation, comm, made);
+        bind(operation, made);
+        break;
       case OpKind::kDup:
         MPI_Comm_dup(comm, &made);
         break;
@@ -223,6 +235,66 @@ class MpiRank {
         refuse(operation, "not run over MPI");
     }
 #undef RUN
+  }
+
+  /// A communicator that a line made is the group of the Job that it can be, if there is one.
+  void bind(const Operation& operation, MPI_Comm made) {
+    if (made == MPI_COMM_NULL) return;
+    for (const CommIndex comm : can_make(job_, job_.program(job_.program_of_rank(rank_)), operation))
+      if (comms_[to_size(comm)] == MPI_COMM_NULL) {
+        comms_[to_size(comm)] = made;
+        return;
+      }
+  }
+
+  void new_group(const Operation& operation, MPI_Comm comm, MPI_Comm& made) {
+    std::vector<int> places;
+    for (const std::int32_t rank : job_.extra(operation).members) places.push_back(member(operation.comm, rank));
+    if (std::ranges::find(places, -1) != places.end()) return refuse(operation, "a member is not in the parent");
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group part = MPI_GROUP_NULL;
+    MPI_Comm_group(comm, &all);
+    MPI_Group_incl(all, static_cast<int>(places.size()), places.data(), &part);
+    MPI_Comm_create(comm, part, &made);
+    MPI_Group_free(&part);
+    MPI_Group_free(&all);
+  }
+
+  struct Layout {
+    std::vector<int> counts{};
+    std::vector<int> starts{};
+    int all = 0;
+  };
+  /// `otherwise` for each member where the line has no counts.
+  static Layout layout(const std::vector<std::uint64_t>& counts, std::size_t ranks, int otherwise) {
+    Layout made;
+    for (std::size_t i = 0; i < ranks; ++i) {
+      made.counts.push_back(i < counts.size() ? static_cast<int>(std::min(counts[i], kMostElements)) : otherwise);
+      made.starts.push_back(made.all);
+      made.all += made.counts.back();
+    }
+    return made;
+  }
+
+  /// The collectives with a count for each member; without counts at its root, every member's is the root's own.
+  void with_counts(const Operation& operation, MPI_Datatype type, MPI_Comm comm, int root) {
+    if (operation.nonblocking()) return refuse(operation, "not run over MPI without waiting");
+    const OperationExtra& extra = job_.extra(operation);
+    const std::size_t ranks = job_.communicator(operation.comm).members.size();
+    const auto own = static_cast<int>(run_count(operation.count));
+    const Layout out = layout(extra.counts, ranks, own);
+    const Layout in = layout(extra.recv_counts.empty() ? extra.counts : extra.recv_counts, ranks, own);
+    const auto bytes = [](int elements) { return static_cast<std::uint64_t>(elements) * 8; };
+    char* sent = buffer(bytes(out.all + own));
+    char* received = buffer(bytes(in.all + own));
+    if (operation.kind == OpKind::kGatherV)
+      MPI_Gatherv(sent, own, type, received, in.counts.data(), in.starts.data(), type, root, comm);
+    else if (operation.kind == OpKind::kScatterV)
+      MPI_Scatterv(sent, out.counts.data(), out.starts.data(), type, received, own, type, root, comm);
+    else if (operation.kind == OpKind::kAllGatherV)
+      MPI_Allgatherv(sent, own, type, received, in.counts.data(), in.starts.data(), type, comm);
+    else
+      MPI_Alltoallv(sent, out.counts.data(), out.starts.data(), type, received, in.counts.data(), in.starts.data(), type, comm);
   }
 
   const Job& job_;

@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "made_groups.h"
 #include "nccl_api.h"
 #include "nccl_data.h"
+#include "nccl_streams.h"
 #include "progress.h"
 #include "sizes.h"
 
@@ -21,9 +23,8 @@ namespace {
 
 using namespace nccl;
 
-constexpr unsigned kNonBlocking = 1;   // cudaStreamNonBlocking
-constexpr unsigned kNoTiming = 2;      // cudaEventDisableTiming
 constexpr std::uint64_t kCheckedBytes = 64U << 20;
+constexpr auto kNoType = static_cast<ncclDataType_t>(99);
 
 int number(std::string_view text, int otherwise) {
   int value = otherwise;
@@ -69,15 +70,39 @@ class NcclRank {
   }
 
   void check(const Operation& operation, ncclResult_t result) {
-    if (result != ncclSuccess && result != ncclInProgress)
+    if (is_refused(operation)) {
+      if (result == ncclSuccess) fail(operation, "is to be refused, and was not");
+    } else if (result != ncclSuccess && result != ncclInProgress)
       fail(operation, std::string(ncclGetErrorString(result)) + " (" + ncclGetLastError(nullptr) + ")");
   }
 
-  void make(CommIndex comm) {
-    const std::size_t i = to_size(comm);
+  void check_cuda(const Operation& operation, int status) {
+    if (status != 0) fail(operation, "CUDA says " + std::to_string(status));
+  }
+
+  /// A call that the Job says the library refused: with an argument that no library takes.
+  static bool is_refused(const Operation& operation) { return (operation.flags & kOpFailed) != 0; }
+
+  void make(CommIndex comm) { join(comm, ids_[to_size(comm)], member(comm, rank_)); }
+
+  void join(CommIndex comm, const ncclUniqueId& id, int rank) {
     const auto ranks = static_cast<int>(job_.communicator(comm).members.size());
-    const ncclResult_t result = ncclCommInitRank(&comms_[i], ranks, ids_[i], member(comm, rank_));
+    const ncclResult_t result = ncclCommInitRank(&comms_[to_size(comm)], ranks, id, rank);
     if (result != ncclSuccess) outcome_.error = std::string("ncclCommInitRank: ") + ncclGetLastError(nullptr);
+  }
+
+  /// The first of those that the line can make and that this rank does not have yet; kNoComm: no group of the Job.
+  CommIndex made_by(const Operation& operation) {
+    for (const CommIndex comm : can_make(job_, job_.program(job_.program_of_rank(rank_)), operation))
+      if (comms_[to_size(comm)] == nullptr) return comm;
+    return kNoComm;
+  }
+
+  /// torch's: the members meet under the number of the call, over the store, of which NCCL knows nothing.
+  void new_group(const Operation& operation) {
+    const std::size_t id = comms_.size() + new_groups_++;
+    if (id >= ids_.size()) return unsupported(operation);
+    if (const CommIndex comm = made_by(operation); comm != kNoComm) join(comm, ids_[id], member(comm, rank_));
   }
 
   /// The calls of each host thread that the program names, side by side; those without a name are the main thread's.
@@ -98,6 +123,7 @@ class NcclRank {
 
   void run_operations(const Program& program, const std::vector<std::uint32_t>& operations) {
     std::uint32_t launch = 0;
+    OpenCapture capture;
     std::vector<const Operation*> launched;
     const auto close = [&](const Operation& last) {
       if (launch != 0) {
@@ -110,17 +136,25 @@ class NcclRank {
     const Operation* previous = nullptr;
     for (const std::uint32_t i : operations) {
       const Operation& operation = program.operations[i];
+      if ((operation.flags & kOpReplayed) != 0) continue;  // the graph makes it
       if (operation.launch != launch && previous != nullptr) close(*previous);
+      const bool captured = (operation.flags & kOpCaptured) != 0;
+      if (capture.open && (!captured || capture.graph != job_.text(operation.handle)))
+        check_cuda(operation, streams_.end(capture));
+      if (captured) check_cuda(operation, streams_.capture(capture, std::string(job_.text(operation.handle)), stream(operation)));
       if (options_.operation != nullptr) *options_.operation = i;
       if (operation.launch != 0 && launch == 0) check(operation, ncclGroupStart());
       launch = operation.launch;
+      before_issue(operation);
       issue(operation);
       if (launch != 0) launched.push_back(&operation);
       else after_issue(operation);
       previous = &operation;
       if (failed()) return;
     }
-    if (previous != nullptr) close(*previous);
+    if (previous == nullptr) return;
+    close(*previous);
+    check_cuda(*previous, streams_.end(capture));
   }
 
   bool failed() {
@@ -128,26 +162,19 @@ class NcclRank {
     return !outcome_.error.empty();
   }
 
+  /// torch gives a call a stream of its communicator unless one is named, and orders it by the current stream.
+  bool is_ordered_by_torch(const Operation& operation) const {
+    const OpClass c = op_class(operation.kind);
+    return job_.library() == Library::kTorch && to_size(operation.stream) == 0 && (operation.flags & kOpCaptured) == 0 &&
+           (c == OpClass::kCollective || c == OpClass::kPointToPoint);
+  }
+
   cudaStream_t stream(const Operation& operation) {
-    std::string name(job_.text(operation.stream));
-    // torch has a stream for each communicator.
-    if (name.empty() && job_.library() == Library::kTorch) name = "communicator " + std::to_string(to_size(operation.comm));
-    return stream(name);
+    if (is_ordered_by_torch(operation)) return streams_.stream("communicator " + std::to_string(to_size(operation.comm)));
+    return streams_.stream(std::string(job_.text(operation.stream)));
   }
 
-  cudaStream_t stream(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    cudaStream_t& found = streams_[name];
-    if (found == nullptr) cudaStreamCreateWithFlags(&found, kNonBlocking);
-    return found;
-  }
-
-  cudaEvent_t event(const std::string& handle) {
-    const std::lock_guard lock(mutex_);
-    cudaEvent_t& found = events_[handle];
-    if (found == nullptr) cudaEventCreateWithFlags(&found, kNoTiming);
-    return found;
-  }
+  cudaStream_t current_stream(const Operation& operation) { return streams_.stream(job_.extra(operation).thread); }
 
   CallBuffers& buffers(const Operation& operation, int peer, OpKind kind) {
     const DataCall call{kind, job_.datatype(operation.datatype), job_.redop(operation.redop), run_count(operation.count),
@@ -161,12 +188,12 @@ class NcclRank {
   void issue(const Operation& operation) {
     if (is_collective(operation.kind) || is_point_to_point(operation.kind)) {
       if (operation.comm == kNoComm || member(operation.comm, rank_) < 0) return fail(operation, "this rank is no member");
-      if (operation.kind == OpKind::kInit) return make(operation.comm);
+      if (operation.kind == OpKind::kInit) return init(operation);
       if (comms_[to_size(operation.comm)] == nullptr) return fail(operation, "the communicator has not been made");
       return communicate(operation, comms_[to_size(operation.comm)]);
     }
     const std::string handle(job_.text(operation.handle));
-    const std::string name(job_.text(operation.stream));
+    cudaStream_t named = streams_.stream(std::string(job_.text(operation.stream)));
     switch (operation.kind) {
       case OpKind::kCompute:
         usleep(500);
@@ -175,22 +202,26 @@ class NcclRank {
         break;
       case OpKind::kWait:
         if (handle.empty()) cudaDeviceSynchronize();
-        else cudaEventSynchronize(event(handle));
+        else if (job_.library() == Library::kTorch) cudaStreamWaitEvent(current_stream(operation), streams_.event(handle), 0);
+        else cudaEventSynchronize(streams_.event(handle));
         break;
       case OpKind::kEventSync:
-        cudaEventSynchronize(event(handle));
+        cudaEventSynchronize(streams_.event(handle));
         break;
       case OpKind::kStreamSync:
-        cudaStreamSynchronize(stream(name));
+        cudaStreamSynchronize(named);
         break;
       case OpKind::kDeviceSync:
         cudaDeviceSynchronize();
         break;
       case OpKind::kEventRecord:
-        cudaEventRecord(event(handle), stream(name));
+        cudaEventRecord(streams_.event(handle), named);
         break;
       case OpKind::kStreamWait:
-        cudaStreamWaitEvent(stream(name), event(handle), 0);
+        cudaStreamWaitEvent(named, streams_.event(handle), 0);
+        break;
+      case OpKind::kGraphLaunch:
+        check_cuda(operation, streams_.launch(handle, named));
         break;
       case OpKind::kDestroy:
       case OpKind::kAbort:
@@ -199,6 +230,11 @@ class NcclRank {
       default:
         unsupported(operation);
     }
+  }
+
+  void init(const Operation& operation) {
+    const int own = member(operation.comm, rank_);
+    join(operation.comm, ids_[to_size(operation.comm)], is_refused(operation) ? -1 : number(job_.extra(operation).key, own));
   }
 
   void unsupported(const Operation& operation) {
@@ -215,7 +251,8 @@ class NcclRank {
 
   void communicate(const Operation& operation, ncclComm_t comm) {
     const int peer = operation.peer < 0 ? (has_root(operation.kind) ? 0 : -1) : member(operation.comm, operation.peer);
-    const auto type = static_cast<ncclDataType_t>(nccl_datatype(job_.datatype(operation.datatype)));
+    const auto type =
+        is_refused(operation) ? kNoType : static_cast<ncclDataType_t>(nccl_datatype(job_.datatype(operation.datatype)));
     const auto op = static_cast<ncclRedOp_t>(nccl_redop(job_.redop(operation.redop)));
     const std::uint64_t count = run_count(operation.count);
     OpKind kind = operation.kind;
@@ -295,8 +332,12 @@ class NcclRank {
     switch (operation.kind) {
       case OpKind::kSplit: {
         const int color = extra.color.empty() ? 0 : number(extra.color, kSplitNoColor);
-        return check(operation, ncclCommSplit(comm, color, number(extra.key, rank_), &made, nullptr));
+        const CommIndex group = made_by(operation);
+        ncclComm_t& place = group == kNoComm ? made : comms_[to_size(group)];
+        return check(operation, ncclCommSplit(comm, color, number(extra.key, rank_), &place, nullptr));
       }
+      case OpKind::kNewGroup:
+        return new_group(operation);
       case OpKind::kShrink: {
         std::vector<int> excluded;
         const auto& members = job_.communicator(operation.comm).members;
@@ -318,14 +359,19 @@ class NcclRank {
     }
   }
 
-  /// A handle is an event behind the call; torch's plain calls are waited for.
+  void before_issue(const Operation& operation) {
+    if (is_ordered_by_torch(operation)) streams_.order(current_stream(operation), stream(operation));
+  }
+
+  /// A handle is an event behind the call.
   void after_issue(const Operation& operation) {
     const OpClass c = op_class(operation.kind);
-    if (c != OpClass::kCollective && c != OpClass::kPointToPoint) return;
+    if ((c != OpClass::kCollective && c != OpClass::kPointToPoint) || (operation.flags & kOpCaptured) != 0) return;
     const std::string handle(job_.text(operation.handle));
-    if (!handle.empty()) cudaEventRecord(event(handle), stream(operation));
-    else if (job_.library() == Library::kTorch && operation.launch == 0 && to_size(operation.stream) == 0)
-      cudaStreamSynchronize(stream(operation));
+    if (!handle.empty()) cudaEventRecord(streams_.event(handle), stream(operation));
+    else if (is_ordered_by_torch(operation)) streams_.order(stream(operation), current_stream(operation));
+    if (is_ordered_by_torch(operation) && operation.kind == OpKind::kBarrier && handle.empty())
+      cudaStreamSynchronize(current_stream(operation));
   }
 
   void finish() {
@@ -340,21 +386,14 @@ class NcclRank {
   NcclRankOptions options_;
   std::mutex mutex_{};
   std::vector<ncclComm_t> comms_;
-  std::map<std::string, cudaStream_t> streams_{};
-  std::map<std::string, cudaEvent_t> events_{};
+  NcclStreams streams_{};
+  std::size_t new_groups_ = 0;
   std::vector<std::unique_ptr<CallBuffers>> issued_{};
   std::uint64_t bytes_ = 0;
   RankOutcome outcome_{};
 };
 
 }  // namespace
-
-bool is_made_by_a_line(const Job& job, CommIndex comm) {
-  for (const Program& program : job.programs())
-    for (const Operation& operation : program.operations)
-      if (operation.kind == OpKind::kInit && operation.comm == comm) return true;
-  return false;
-}
 
 RankOutcome run_nccl_rank(const Job& job, std::int32_t rank, UniqueIds ids, const NcclRankOptions& options) {
   return NcclRank(job, rank, ids, options).run();

@@ -11,7 +11,7 @@
 
 namespace lockstep::testing {
 
-/// One id for every communicator of a Job, in their order.
+/// One id for every communicator of a Job, in their order; behind them one for each new_group of torch, by number.
 using UniqueIds = std::span<const nccl::ncclUniqueId>;
 
 struct RankOutcome {
@@ -29,9 +29,9 @@ struct NcclRankOptions {
 
 /// Communicators that no line of the Job makes are made first, in their order. Host waits happen where the lines say so, and once
 /// behind the last.
+///
+/// The calls of a Job of torch are issued as torch does it over NCCL: to a stream of the communicator, behind the current stream, which
+/// then waits for a call without a handle, and at `wait` for one with. The host waits in barriers only.
 RankOutcome run_nccl_rank(const Job& job, std::int32_t rank, UniqueIds ids, const NcclRankOptions& options);
-
-/// Whether a line of the Job makes this communicator.
-bool is_made_by_a_line(const Job& job, CommIndex comm);
 
 }  // namespace lockstep::testing
