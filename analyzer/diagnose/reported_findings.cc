@@ -226,14 +226,13 @@ class ReportedReader {
     }
     // A cause before its symptoms: by the order of the classes, then of the lines.
     const auto order = [](const Event* event) {
-      constexpr std::string_view kOrder[] = {"hardware", "out_of_memory", "host_frozen", "library_fault", "network_fault", "peer_crashed"};
+      constexpr std::string_view kOrder[] = {"hardware_fault", "out_of_memory", "host_frozen", "library_fault", "network_fault", "peer_crashed"};
       return std::ranges::find(kOrder, event->finding_class) - std::begin(kOrder);
     };
     std::ranges::stable_sort(proving, {}, order);
     const Event& first = *proving.front();
-    const bool is_hardware = first.finding_class == "hardware";
     std::string words = fmt::format("{}{}", first.rank ? fmt::format("rank {}: ", *first.rank) : "", first.text);
-    Draft& draft = add(Verdict::kOtherCause, is_hardware ? "library_fault" : first.finding_class, Severity::kCertain, words, fix_of(first.finding_class));
+    Draft& draft = add(Verdict::kOtherCause, first.finding_class, Severity::kCertain, words, fix_of(first.finding_class));
     Finding& finding = draft.finding;
     finding.explanation = fmt::format("{}: this is enough for a job to stop; ranks that wait in a collective afterwards are its victims, and "
                                       "the order of calls need not be at fault", words);
@@ -252,7 +251,7 @@ class ReportedReader {
   static std::string fix_of(std::string_view finding_class) {
     if (finding_class == "library_fault") return "look at the driver and runtime of that host: versions, kernel log, limits (/dev/shm)";
     if (finding_class == "out_of_memory") return "give the rank that ran out of memory more, or less to do; then run again";
-    if (finding_class == "hardware") return "look at the device and its links: kernel log (Xid), nvidia-smi -q, NVLink and ECC counters";
+    if (finding_class == "hardware_fault") return "look at the device and its links: kernel log (Xid), nvidia-smi -q, NVLink and ECC counters";
     if (finding_class == "network_fault") return "look at the fabric: port counters, cables, switch and NIC logs of the two ends";
     if (finding_class == "host_frozen") return "free or mend the file system that the rank writes to";
     return "find out why the process ended: its own log and stack, the kernel log, the scheduler";
@@ -585,9 +584,10 @@ class ReportedReader {
     const auto pause = std::ranges::find_if(events, [&](const Event* event) {
       if (event->finding_class != "slow_peer") return false;
       const bool waits = std::ranges::any_of(waits_, [&](const Event& wait) { return wait.rank == event->rank; });
-      return event->op.empty() || (event->rank && !waits);
+      const bool stands = std::ranges::any_of(of(ReportedKind::kStack), [&](const Event* stack) { return stack->rank == event->rank; });
+      return event->op.empty() || (event->rank && !waits && !(event->op == "stack" && stands));
     });
-    if (pause == events.end() || (waits_.empty() && of(ReportedKind::kProgress).empty())) return;
+    if (pause == events.end() || (waits_.empty() && of(ReportedKind::kProgress).empty() && of(ReportedKind::kStack).empty())) return;
     Draft& draft = add(Verdict::kOtherCause, "slow_peer", Severity::kNote, fmt::format("work outside of collectives was going on: {}", (*pause)->text),
                        "give the timeout of the group more than this work takes, or let all ranks wait for it in a barrier with a long timeout; " + next_evidence());
     draft.finding.explanation = fmt::format("{}; a rank that is busy comes late to a collective, and no call differs", draft.finding.title);
@@ -651,7 +651,11 @@ class ReportedReader {
     }
     for (const Event* event : last_calls()) tell(*event, fmt::format("{} had come to {}", who(*event), place(*event)));
     for (const Event* event : of(ReportedKind::kStack)) tell(*event, fmt::format("{} stands in {}", who(*event), event->op));
-    for (const Event* event : of(ReportedKind::kHint)) tell(*event, event->op == "RAS" ? "RAS: " + event->text : event->text);
+    for (const Event* event : of(ReportedKind::kHint)) {
+      std::string text = event->op == "RAS" ? "RAS: " + event->text : event->text;
+      if (!event->ranks.empty()) text += fmt::format(" (read the log of {} first)", ranks_text(event->ranks));
+      tell(*event, text);
+    }
     for (const Event* event : of(ReportedKind::kEvent)) {
       if (!event->proves) tell(*event, event->rank ? fmt::format("{}: {}", who(*event), event->text) : event->text);
     }

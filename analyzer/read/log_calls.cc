@@ -37,7 +37,7 @@ bool LogCalls::read(std::string_view text, std::uint32_t line, std::optional<std
 }
 
 bool LogCalls::read_coll(std::string_view text, std::uint32_t line) {
-  static const RE2 kColl(R"((?:([^\s:\[\]]+):(\d+):\d+ )?\[(\d+)\] NCCL INFO (\w+): opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+) datatype (\d+) op (\d+)(?: root (-?\d+))? comm (\S+) \[nranks=(\d+)\])");
+  static const RE2 kColl(R"((?:([^\s:\[\]]+):(\d+):\d+ )?\[(\d+)\] NCCL INFO (?:(\w+): )?opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+)(?: size \d+)? datatype (\d+) op (\d+)(?: root (-?\d+))? comm (\S+) \[nranks=(\d+)\])");
   std::string host, pid, op, comm;
   int device = 0, ranks = 0;
   std::string op_count;

@@ -104,6 +104,7 @@ class LogReader {
       in_missing_ranks_ = true;
       return;
     }
+    if (read_section(line.text) || read_desync(line.text)) return;
     // torchelastic prints the rank in one line and how it ended in the next but one.
     static const RE2 kElasticRank(R"(^\s*rank\s*: (\d{1,7}) \(local_rank)");
     if (int elastic = -1; RE2::PartialMatch(piece(line.text), kElasticRank, &elastic)) {
@@ -121,6 +122,8 @@ class LogReader {
         ReportedEvent event{.line = line_, .rank = rank};
         const LogFields fields(compiled.pattern->NamedCapturingGroups(), std::span(groups).first(static_cast<std::size_t>(count)));
         if (compiled.grammar->fill(fields, event)) {
+          // Stacks of several ranks in one file stand under headings.
+          if (!event.rank && (event.kind == ReportedKind::kStack || event.op == "stack")) event.rank = section_rank_;
           // What went wrong is read best in its whole line.
           const bool whole_line = event.kind == ReportedKind::kEvent || event.kind == ReportedKind::kHint;
           const auto behind = static_cast<std::size_t>(groups[0].data() - line.text.data());
@@ -132,6 +135,34 @@ class LogReader {
       } while (compiled.grammar->again && !rest.empty());
       if (any) return;
     }
+  }
+
+  /// "=== rank 3 ===", "==> dump_rank3.txt <==", "Rank 3:": a heading over what is of that rank.
+  bool read_section(std::string_view text) {
+    static const RE2 kHeading(R"(^(?:(?:==|##|--|\*\*)[=#*>-]*[^=#*]*?[Rr]ank[ _=:-]?(\d{1,7})\b[^=#*]*?(?:[=#*<-]{2,})?|[Rr]ank (\d{1,7}):?)\s*$)");
+    int number = -1;
+    re2::StringPiece marked, plain;
+    if (!RE2::PartialMatch(piece(text), kHeading, &marked, &plain)) return false;
+    if (!RE2::FullMatch(marked.empty() ? plain : marked, R"((\d+))", &number)) return false;
+    section_rank_ = number;
+    return true;
+  }
+
+  /// Torch's desync report lists by number who has started what: "#17 started ranks:" and then "[0, 1, 3] started ALLREDUCE".
+  bool read_desync(std::string_view text) {
+    static const RE2 kNumber(R"(^\s*#(\d+) (?:started|finished) ranks:)");
+    static const RE2 kStarted(R"(^\s*\[(\d[\d, -]*)\] (started|finished) ([A-Z_]+)\s*$)");
+    if (std::int64_t number = -1; RE2::PartialMatch(piece(text), kNumber, &number)) {
+      desync_number_ = number;
+      return true;
+    }
+    std::string ranks, state, op;
+    if (desync_number_ < 0 || !RE2::PartialMatch(piece(text), kStarted, &ranks, &state, &op)) return false;
+    if (state == "finished") return true;
+    for (const std::int32_t rank : ranks_in(ranks)) {
+      keep({.kind = ReportedKind::kWaits, .line = line_, .rank = rank, .text = excerpt_of(text), .op = op, .seq = desync_number_});
+    }
+    return true;
   }
 
   /// Horovod from 0.17 on: "Missing ranks:" and then, by rank, the tensors that it has not submitted.
@@ -178,6 +209,8 @@ class LogReader {
   std::uint32_t line_ = 0;
   std::optional<std::int32_t> file_rank_;
   bool in_missing_ranks_ = false;
+  std::optional<std::int32_t> section_rank_;
+  std::int64_t desync_number_ = -1;
   std::pair<std::uint32_t, std::int32_t> elastic_rank_{0, -1};  // line and rank
   std::map<std::pair<ReportedKind, std::int32_t>, std::size_t> counts_;
   std::map<std::int32_t, std::vector<std::size_t>> last_calls_;  // by rank: places in events

@@ -101,11 +101,17 @@ bool event_of(const char* finding_class, ReportedEvent& event) {
 bool out_of_memory(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("out_of_memory", event); }
 bool network(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("network_fault", event); }
 bool closed(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<0>("peer_crashed", event); }
-bool hardware(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("hardware", event); }
+bool hardware(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("hardware_fault", event); }
 bool crashed(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("peer_crashed", event); }
 bool library(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("library_fault", event); }
 bool disk(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("host_frozen", event); }
 bool slow(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<0>("slow_peer", event); }
+
+/// A stack in the loading of data or in a checkpoint.
+bool host_work(const LogFields& fields, ReportedEvent& event) {
+  event.op = "stack";
+  return slow(fields, event);
+}
 
 /// Training prints bars too: one says something only on a rank that the others wait for.
 bool progress_bar(const LogFields& fields, ReportedEvent& event) {
@@ -140,6 +146,28 @@ bool hint(const LogFields& fields, ReportedEvent& event) {
   event.seq = fields.number("seq");
   if (!event.rank) event.rank = fields.rank("rank");
   return true;
+}
+
+/// A hint that names the rank whose log is worth reading.
+bool hint_at_rank(const LogFields& fields, ReportedEvent& event) {
+  hint(fields, event);
+  event.ranks = fields.ranks("look");
+  return true;
+}
+
+/// Torch's desync report: "[5, 7] finished collective #202, but didn't join collective #203".
+bool desync_absent(const LogFields& fields, ReportedEvent& event) {
+  absent(fields, event);
+  event.seq = fields.number("seq");
+  event.op = "collective #" + fields.text("seq");
+  return !event.ranks.empty();
+}
+
+/// Xid numbers that a program's own fault raises on sound hardware: illegal accesses and what ends with them.
+bool xid(const LogFields& fields, ReportedEvent& event) {
+  constexpr std::int64_t kOfPrograms[] = {8, 13, 31, 43, 45, 68, 69};
+  const bool own = std::ranges::find(kOfPrograms, fields.number("xid").value_or(0)) != std::end(kOfPrograms);
+  return event_of<1>(own ? "library_fault" : "hardware_fault", event);
 }
 
 bool ras_status(const LogFields& /*fields*/, ReportedEvent& event) {
@@ -193,10 +221,13 @@ constexpr LogGrammar kGrammars[] = {
     {"torch", R"(\[(?P<pg>PG [^\]]*?) ?Rank (?P<rank>\d+)\].*dump signal.*[Ll]ast enqueued (?:NCCL )?work: (?P<enq>-?\d+), last completed (?:NCCL )?work: (?P<comp>-?\d+))", progress},
     {"torch", R"(ranks? (?P<ranks>\d[\d, and-]*): last enqueued (?P<enq>-?\d+), last completed (?P<comp>-?\d+))", progress},
     {"torch", R"(\[(?P<rank>\d+)\] Timeout at collective: (?P<op>\w+), #(?P<seq>\d+))", waits},
+    {"torch", R"(\[(?P<ranks>\d[\d, -]*)\] finished collective #\d+, but didn't join collective #(?P<seq>\d+))", desync_absent},
     {"torch", R"(watchdog got stuck for (?P<seq>\d+) seconds)", hint},
-    {"torch", R"(\[(?P<rank>\d+)\] is setting up NCCL communicators? and retrieving ncclUniqueId)", hint},
+    {"torch", R"(\[(?P<rank>\d+)\] is setting up NCCL communicators? and retrieving ncclUniqueId(?: from \[(?P<look>\d+)\])?)", hint_at_rank},
+    {"torch", R"(process group has NOT been destroyed before.*)", hint},
     // gloo and monitored barriers
     {"gloo", R"(Ranks? (?P<ranks>\d[\d, ]*) failed to pass (?P<op>monitoredBarrier))", absent},
+    {"gloo", R"(Rank (?P<rank>\d+) successfully reached monitoredBarrier, but received errors .*rank (?P<look>\d+))", hint_at_rank},
     {"gloo", R"(Timed out waiting \d+ms for (?P<op>send|recv) operation to complete)", hint},
     {"gloo", R"((?:Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe|[Rr]emote process exited or there was a network error).*)", closed},
     // DeepSpeed
@@ -222,7 +253,9 @@ constexpr LogGrammar kGrammars[] = {
     {"fr_trace", R"((?:Collective (?P<seq>\d+) at entry \d+ errors|Collective sequence number: (?P<rank>\d+) has errors|(?:input|output) sizes: .*))", hint},
     // What stops a rank: memory, signals, hardware, disks
     {"memory", R"((?i:CUDA out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|hipErrorOutOfMemory|Cuda failure '?out of memory|oom-kill|Out of memory: Killed process|OOMKilled|oom_reaper|Killed process \d+).*)", out_of_memory},
-    {"device", R"((?:NVRM: Xid|\bXid[ :(]|CUDA_ERROR_(?:CONTAINED|ECC_UNCORRECTABLE|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE|ILLEGAL_ADDRESS|LAUNCH_FAILED|ASSERT)|(?i:uncorrectable (?:ecc|nvlink)|nvlink error|hardware error|fallen off the bus|illegal memory access|device-side assert|link (?:is )?down)).*)", hardware},
+    {"device", R"((?:NVRM: Xid|\bXid)[ :]*\([^)]*\):? *(?P<xid>\d+).*)", xid},
+    {"device", R"((?:NVRM: Xid|\bXid[ :(]|CUDA_ERROR_(?:CONTAINED|ECC_UNCORRECTABLE|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)|(?i:uncorrectable (?:ecc|nvlink)|nvlink error|hardware error|fallen off the bus|link (?:is )?down)).*)", hardware},
+    {"device", R"((?:CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|ASSERT)|(?i:illegal memory access|device-side assert)).*)", library},
     {"disk", R"((?:No space left on device|Disk quota exceeded|Read-only file system|Stale file handle|Transport endpoint is not connected).*)", disk},
     {"signal", R"((?:Segmentation fault|Bus error|core dumped|signal (?:9|11|7)\b|SIGKILL|SIGSEGV|SIGBUS).*)", crashed},
     {"elastic", R"((?:rank\s*:? (?P<rank>\d+) .*)?(?:exitcode|exit code|return code|exited with code|exit status)\s*[:=]?\s*(?P<code>-?\d+).*)", exit_code},
@@ -234,8 +267,9 @@ constexpr LogGrammar kGrammars[] = {
     {"pause", R"((?i:saving .*checkpoint|saving (?:the )?model|writing checkpoint|checkpoint(?:ing)? .*(?:saving|started|in progress)|(?:running|start(?:ing|ed)?) (?:evaluation|validation)|evaluating:?|preprocessing|tokenizing).*)", slow},
     {"pause", R"(\d{1,3}%\|.*\|)", progress_bar},
     // Stacks
+    {"stack", R"(^\s+(?:\w+ \((?:.*/)?torch/(?:utils/data/dataloader|serialization|distributed/checkpoint/\w+)\.py:\d+\)|File ".*/torch/(?:utils/data/dataloader|serialization|distributed/checkpoint/\w+)\.py", line \d+,? in \w+).*)", host_work},
     {"stack", R"((?:^|\W)(?:TP|DP|PP|[Rr]ank ?)(?P<rank>\d+)(?:-\d+)?\]?: (?P<chain>\w+(?: (?:→|->|<-) \w+)+))", stack},
-    {"stack", R"(#\d+ +(?:0x[0-9a-f]+ in )?P?MPI_(?P<op>[A-Z][a-z]+\w*) ?\()", stack},
+    {"stack", R"((?:[Rr]ank (?P<rank>\d+)[\]:]* *)?#\d+ +(?:0x[0-9a-f]+ in )?P?MPI_(?P<op>[A-Z][a-z]+\w*) ?\()", stack},
     {"stack", R"(#\d+ +(?:0x[0-9a-f]+ in )?(?P<op>nccl(?:AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|Send|Recv|GroupEnd|CommInit\w+))\b)", stack},
     {"stack", R"(^\s+(?P<op>all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|all_to_all\w*|barrier|monitored_barrier|send|recv|reduce|gather|scatter) \([^()]*distributed_c10d\.py:\d+\))", stack},
     {"stack", R"(^\s*File "[^"]*distributed_c10d\.py", line \d+,? in (?P<op>all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|all_to_all\w*|barrier|monitored_barrier|send|recv|reduce|gather|scatter)\b)", stack},
@@ -273,11 +307,14 @@ std::optional<std::int32_t> LogFields::rank(const char* name) const {
 }
 
 std::vector<std::int32_t> LogFields::ranks(const char* name) const {
-  std::vector<std::int32_t> ranks;
   const re2::StringPiece* const group = find(name);
-  if (group == nullptr) return ranks;
-  const char* at = group->data();
-  const char* const end = at + group->size();
+  return group == nullptr ? std::vector<std::int32_t>{} : ranks_in({group->data(), group->size()});
+}
+
+std::vector<std::int32_t> ranks_in(std::string_view text) {
+  std::vector<std::int32_t> ranks;
+  const char* at = text.data();
+  const char* const end = at + text.size();
   bool is_range = false;
   while (at < end && ranks.size() < kMostRanks) {
     std::int32_t value = 0;
@@ -310,7 +347,8 @@ const RE2& log_trigger() {
       "cudaErrorMemory|hipErrorOut|oom|OOM|Killed process|Xid|CUDA|ncorrectable|(?i:nvlink)|ardware error|off the bus|illegal memory|device-side|"
       "ink (?:is )?down|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
       "SIG(?:KILL|SEGV|BUS)|exit ?code|return code|exited with|exit status|Error\\b|Exception\\b|[Cc]heckpoint|aving |valuat|alidation|"
-      "reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|local_rank: |RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]");
+      "reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|been destroyed|didn't join|\\d+ (?:started|finished) ranks:|\\] started |(?:dataloader|serialization)\\.py|"
+      "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]");
   return trigger;
 }
 

@@ -30,6 +30,9 @@ class LogFields {
   std::span<const re2::StringPiece> groups_;
 };
 
+/// Ranks in words: "4, 5, 6", "4-6", "0 and 4"; sorted, each once, and not more than a job may have.
+std::vector<std::int32_t> ranks_in(std::string_view text);
+
 struct LogGrammar {
   const char* family;
   const char* pattern;  ///< RE2, not anchored, with named groups
