@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/arguments.h"
+#include "cli/call_changes.h"
 #include "cli/exit_code.h"
 #include "cli/gate_filter.h"
 #include "cli/gate_report.h"
@@ -27,9 +30,9 @@ int run_gate(std::span<const std::string_view> args) {
   std::string suppressions;
   CLI::App app;
   auto* const input =
-      app.add_option("INPUT,--head", inputs, "a plan, or evidence of one run as lockstep check reads it");
+      app.add_option("INPUT,--head", inputs, "a plan, a schedule CSV of torch pipelining, or evidence of one run as lockstep check reads it");
   input->required();
-  app.add_option("--base", base, "an earlier plan or run: what it has already is no new finding");
+  app.add_option("--base", base, "an earlier plan, schedule or run: what it has already is no new finding, and changes in calls are listed");
   app.add_option("--suppress", suppressions,
                  "file with findings that are accepted, each with a reason and if wanted an expiry date");
   output.add_options(app);
@@ -45,17 +48,29 @@ int run_gate(std::span<const std::string_view> args) {
     return usage_error(kGateSubcommand, fmt::format("unknown severity '{}'{}", fail_on_name,
                                                     did_you_mean(fail_on_name, severity_names())));
 
-  auto report = gate_report(inputs);
+  CallTotals totals;
+  auto report = gate_report(inputs, base.empty() ? nullptr : &totals);
   if (!report) return input_error(report.error());
+  std::optional<std::vector<CallChange>> changes;
   if (!base.empty()) {
-    const auto before = gate_report(std::vector{base});
+    CallTotals totals_before;
+    const auto before = gate_report(std::vector{base}, &totals_before);
     if (!before) return input_error(before.error());
     keep_new_findings(*before, *report);
+    changes = call_changes(totals_before, totals);
+    if (!changes)
+      report->input_quality.warnings.push_back(
+          "numbers of calls are not compared: a plan has single iterations, a run has all of its own");
   }
   if (!suppressions.empty())
     if (const auto applied = apply_suppressions(suppressions, *report); !applied)
       return input_error(applied.error());
-  if (!write_report(*report, *destinations)) return kExitInternal;
+  ReportAddition addition;
+  if (changes) {
+    addition.text = call_changes_text(*changes);
+    addition.json = {{"call_changes", call_changes_json(*changes)}};
+  }
+  if (!write_report(*report, *destinations, addition)) return kExitInternal;
   return exit_zero ? kExitConsistent : exit_code(*report, *fail_on);
 }
 
@@ -66,7 +81,7 @@ const Subcommand kGateSubcommand = {
     .summary = "Say before a run whether some rank would make a call that another does not.",
     .usage =
         "gate [--format FORMAT] [--output FORMAT=FILE]... [--fail-on SEVERITY] [--suppress FILE] "
-        "[--exit-zero] (PLAN | --base OLD --head NEW)",
+        "[--exit-zero] (INPUT... | --base OLD --head NEW...)",
     .run = run_gate,
 };
 

@@ -1,4 +1,4 @@
-// Expands every iteration of a plan, diagnoses each, and puts the plan's reasons into the findings.
+// Diagnoses every iteration of a plan or schedule, or a run, and puts the plan's reasons into the findings.
 #include "cli/gate_report.h"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 
 #include "base/mapped_file.h"
 #include "cli/plan_file.h"
+#include "cli/schedule_csv.h"
 #include "diagnose/diagnose.h"
 #include "plan/read_plan.h"
 #include "plan/variance.h"
@@ -128,7 +129,7 @@ void merge_report(Report& whole, Report&& part, std::string_view iteration) {
   whole.next_evidence = std::move(part.next_evidence);
 }
 
-Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source) {
+Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, CallTotals* totals) {
   const std::string& path = source.path;
   Report whole;
   bool first = true;
@@ -142,6 +143,7 @@ Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source) {
     Report report = diagnose(expansion->job);
     for (Finding& finding : report.findings) add_reasons(*expansion, source, finding);
     calls += expansion->job.operation_count();
+    if (totals != nullptr) totals->add(expansion->job, iteration_name(iteration));
     ++iterations;
     if (first)
       whole = std::move(report);
@@ -160,20 +162,77 @@ Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source) {
   return whole;
 }
 
+/// What the text of a schedule says against it: torch refuses it, or runs it and does something twice or not at all.
+Finding problem_finding(const std::string& path, const plan::TorchProblem& problem) {
+  Finding finding;
+  finding.verdict = Verdict::kMismatch;
+  finding.finding_class = problem.checked_upstream ? "call_refused" : "extra_call";
+  finding.severity = problem.checked_upstream ? Severity::kContractViolation : Severity::kPotential;
+  finding.title = fmt::format("{} row {}{}: {}", problem.checked_upstream ? "torch refuses" : "torch does not check",
+                              problem.rank + 1, problem.cell ? fmt::format(", cell {}", *problem.cell + 1) : "",
+                              problem.message);
+  finding.divergent_ranks = {static_cast<std::int32_t>(problem.rank)};
+  finding.divergent_meaning = DivergentMeaning::kNoMajority;
+  finding.explanation = schedule_csv_problem(path, problem);
+  finding.fix = "correct this cell of the schedule";
+  finding.evidence = {{path, static_cast<std::uint32_t>(problem.rank) + 1}};
+  return finding;
+}
+
+Result<Report> schedule_report(const PlanSource& source, CallTotals* totals) {
+  const auto import =
+      plan::import_torch_csv(source.text, source.path, schedule_csv_letters(source.text));
+  if (!import) return import.error();
+  Report whole;
+  whole.verdict = Verdict::kConsistent;
+  std::size_t calls = 0;
+  if (import->timeline) {
+    for (const bool first_step : {true, false}) {
+      const Job job = schedule_csv_job(*import, first_step);
+      Report report = diagnose(job);
+      for (Finding& finding : report.findings) finding.evidence = {{source.path, 1}};
+      calls += job.operation_count();
+      const plan::Iteration iteration = first_step ? plan::Iteration::kFirst : plan::Iteration::kSteady;
+      if (totals != nullptr) totals->add(job, iteration_name(iteration));
+      if (first_step)
+        whole = std::move(report);
+      else
+        merge_report(whole, std::move(report), iteration_name(iteration));
+    }
+  }
+  if (whole.findings.empty() && whole.verdict == Verdict::kConsistent)
+    whole.summary = fmt::format("the {} rows of the schedule can finish: {} stages, {} micro-batches, {} calls",
+                                import->order.size(), import->stages, import->micro_batches, calls);
+  Report problems;
+  problems.verdict = Verdict::kConsistent;
+  for (const plan::TorchProblem& problem : import->problems) {
+    whole.findings.push_back(problem_finding(source.path, problem));
+    if (!problem.checked_upstream) continue;
+    problems.verdict = Verdict::kMismatch;
+    problems.action = Action::kFixCode;
+  }
+  merge_report(whole, std::move(problems), iteration_name(plan::Iteration::kFirst));
+  std::ranges::stable_sort(whole.findings, {}, &Finding::severity);
+  return whole;
+}
+
 }  // namespace
 
-Result<Report> gate_report(std::span<const std::string> inputs) {
-  if (inputs.size() == 1) {
+Result<Report> gate_report(std::span<const std::string> inputs, CallTotals* totals) {
+  if (inputs.size() == 1 && inputs[0] != "-") {
     const auto file = MappedFile::open(inputs[0]);
     if (file && looks_like_plan(file->contents())) {
       const auto plan = plan::read_plan(file->contents(), inputs[0]);
       if (!plan) return plan.error();
-      return plan_report(*plan, {inputs[0], file->contents()});
+      return plan_report(*plan, {inputs[0], file->contents()}, totals);
     }
+    if (file && looks_like_schedule_csv(file->contents()))
+      return schedule_report({inputs[0], file->contents()}, totals);
   }
-  const auto job = load_job(inputs);
-  if (!job) return job.error();
-  return diagnose(*job);
+  const auto evidence = load_evidence(inputs);
+  if (!evidence) return evidence.error();
+  if (totals != nullptr) totals->add(evidence->job, "");
+  return diagnose(evidence->job, std::nullopt, evidence->reported);
 }
 
 }  // namespace lockstep

@@ -1,60 +1,28 @@
 // `lockstep plan import`: what others wrote about a run, as something that the other commands read.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <numeric>
 #include <string>
-#include <vector>
 
 #include "base/mapped_file.h"
 #include "cli/arguments.h"
 #include "cli/import_deepspeed.h"
 #include "cli/output.h"
 #include "cli/plan_parts.h"
-#include "model/job_builder.h"
-#include "plan/schedule/lower_to_job.h"
-#include "plan/schedule/torch_import.h"
+#include "cli/schedule_csv.h"
 #include "read/job_json_writer.h"
 
 namespace lockstep {
 namespace {
 
-std::string problem_text(const std::string& path, const plan::TorchProblem& problem) {
-  const std::string cell = problem.cell ? fmt::format(" cell {}:", *problem.cell + 1) : "";
-  return fmt::format("{}:{}:{} {}{}", path, problem.rank + 1, cell, problem.message,
-                     problem.checked_upstream ? "" : " (torch does not check this)");
-}
-
-/// One step of the schedule, its first one if `first_step`.
-Job job_of(plan::TorchImport& import, bool first_step) {
-  if (first_step) plan::prepend_torch_handshake(*import.timeline, import.stage_ranks);
-  JobBuilder builder;
-  builder.set_library(Library::kTorch);
-  std::vector<std::int32_t> ranks(import.timeline->ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  const CommIndex pipeline = builder.communicator("pp", "pp", ranks);
-  plan::ScheduleLowering lowering(builder, *import.timeline,
-                                  {.source = plan::ScheduleSource::kTorch, .computation = true});
-  for (const std::int32_t rank : ranks) {
-    OperationTable operations;
-    lowering.append(rank, {.ranks = ranks, .pipeline = pipeline}, operations);
-    Program& program = builder.program(rank);
-    program.operations = std::move(operations);
-    program.end = {.kind = EndKind::kExited, .status = 0};
-  }
-  return std::move(builder).build();
-}
-
 int import_torch(const std::string& path, bool old_letters, bool first_step) {
   const Result<MappedFile> file = MappedFile::open(path);
   if (!file) return input_error(file.error());
-  auto import = plan::import_torch_csv(file->contents(), path,
+  const auto import = plan::import_torch_csv(file->contents(), path,
                                        old_letters ? plan::TorchLetters::kOld : plan::TorchLetters::kNew);
   if (!import) return input_error(import.error());
-  for (const plan::TorchProblem& problem : import->problems) print_warning(problem_text(path, problem));
+  for (const plan::TorchProblem& problem : import->problems) print_warning(schedule_csv_problem(path, problem));
   if (import->timeline) {
     bool written = true;
-    write_job_json(job_of(*import, first_step),
+    write_job_json(schedule_csv_job(*import, first_step),
                    [&](std::string_view piece) { written = written && write_stdout(piece); });
     if (!written) return kExitInternal;
   }

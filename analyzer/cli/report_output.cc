@@ -41,6 +41,15 @@ Result<std::vector<Destination>> parse_destinations(const std::string& format_na
   return destinations;
 }
 
+std::string with_addition(std::string text, std::string_view format, const ReportAddition& addition) {
+  if (format == "text") return text + addition.text;
+  if (format != "json" || addition.json.is_null()) return text;
+  auto json = nlohmann::ordered_json::parse(text);
+  json.update(addition.json);
+  constexpr bool kAsciiOnly = true;
+  return json.dump(2, ' ', kAsciiOnly, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
 }  // namespace
 
 void ReportOutput::add_options(CLI::App& app) {
@@ -56,11 +65,13 @@ Result<std::vector<Destination>> ReportOutput::destinations() const {
   return parse_destinations(format_, outputs_);
 }
 
-bool write_report(const Report& report, const std::vector<Destination>& destinations) {
+bool write_report(const Report& report, const std::vector<Destination>& destinations,
+                  const ReportAddition& addition) {
   bool arrived = true;
   for (const Destination& destination : destinations) {
     const bool to_stdout = destination.path.empty();
-    const std::string text = destination.format->write(report, to_stdout && stdout_takes_colour());
+    const std::string text =
+        with_addition(destination.format->write(report, to_stdout && stdout_takes_colour()), destination.format->name, addition);
     arrived = (to_stdout ? write_stdout(text) : write_file(destination.path, text)) && arrived;
   }
   return arrived;
