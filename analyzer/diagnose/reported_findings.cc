@@ -588,7 +588,7 @@ class ReportedReader {
       return event->op.empty() || (event->rank && !waits && !(event->op == "stack" && stands));
     });
     if (pause == events.end() || (waits_.empty() && of(ReportedKind::kProgress).empty() && of(ReportedKind::kStack).empty())) return;
-    Draft& draft = add(Verdict::kOtherCause, "slow_peer", Severity::kNote, fmt::format("work outside of collectives was going on: {}", (*pause)->text),
+    Draft& draft = add(Verdict::kOtherCause, "slow_peer", Severity::kNote, fmt::format("work outside of collectives was going on: {}{}", (*pause)->rank ? who(**pause) + ": " : "", (*pause)->text),
                        "give the timeout of the group more than this work takes, or let all ranks wait for it in a barrier with a long timeout; " + next_evidence());
     draft.finding.explanation = fmt::format("{}; a rank that is busy comes late to a collective, and no call differs", draft.finding.title);
     add_standing(draft.finding);
@@ -690,7 +690,7 @@ class ReportedReader {
     for (const Event* event : events) words += (words.empty() ? "" : "; ") + event->text;
     if (words.empty()) return;
     Draft& draft = add(Verdict::kInsufficient, "evidence_missing", Severity::kNote, words.substr(0, 700), next_evidence());
-    draft.finding.explanation = words + "; the calls that are in the log agree";
+    draft.finding.explanation = words + "; the calls that are in the log do not decide it";
     support(draft.finding, events);
   }
 
