@@ -55,7 +55,8 @@ def torch_schedules():
                             "--micro-batches", micro_batches)
             order, _ = lockstep_export.torch_order(name, stages, virtual, micro_batches)
             known = json.loads(ours.stdout)["compute_comms"] if ours.returncode == 0 else {}
-            theirs = {str(rank): ",".join(actions) for rank, actions in order.items()}
+            # torch 2.15 names the waits for sends and reductions, which earlier releases make at the end: the rest is compared.
+            theirs = {str(rank): ",".join(action for action in actions if "WAIT_" not in action) for rank, actions in order.items()}
             first = next((f"rank {rank}: torch {theirs[rank]} / lockstep {known.get(rank)}" for rank in theirs if theirs[rank] != known.get(rank)), "")
             expect(f"{name} {stages} ranks {micro_batches} micro-batches", not first, first or ours.stdout[:300])
             arguments = type("Arguments", (), {"stages": stages, "virtual": virtual, "micro_batches": micro_batches, "name": name})
