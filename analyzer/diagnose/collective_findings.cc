@@ -50,6 +50,25 @@ bool is_permutation(const Describer& describe, const Sides& sides, const Alignme
   return paired && alignment.edits.size() > 1 && std::ranges::all_of(balance, [](const auto& entry) { return entry.second == 0; });
 }
 
+/// What both still call from the first difference on are the same calls, none of which occurs twice: another order, although the
+/// records may go on. (Where a call comes again, it may as well have been left out the first time.)
+bool is_reordered_tail(const Describer& describe, const Sides& sides, const Alignment& alignment) {
+  const Edit& first = alignment.edits.front();
+  const std::size_t calls = sides.reference_calls->size() - std::min<std::size_t>(first.reference, sides.reference_calls->size());
+  if (first.reference != first.other || calls < 2 || calls > Alignment::kWindow ||
+      sides.other_calls->size() != sides.reference_calls->size()) {
+    return false;
+  }
+  std::map<std::uint64_t, int> seen;
+  for (const std::uint32_t call : *sides.reference_calls) ++seen[signature(describe.job(), describe.operation(sides.reference, call))];
+  for (std::size_t i = first.other; i < sides.other_calls->size(); ++i) {
+    const auto at = seen.find(signature(describe.job(), describe.operation(sides.other, (*sides.other_calls)[i])));
+    if (at == seen.end() || at->second != 1) return false;
+    at->second = 0;
+  }
+  return true;
+}
+
 std::string_view class_of(Difference difference) {
   switch (difference) {
     case Difference::kNone:
@@ -308,7 +327,7 @@ Finding deviation_finding(const Describer& describe, const CommunicatorDifferenc
   const Sides sides = sides_of(difference, deviation);
   const Edit& first = deviation.alignment.edits.front();
   Finding finding;
-  if (is_permutation(describe, sides, deviation.alignment)) {
+  if (is_permutation(describe, sides, deviation.alignment) || is_reordered_tail(describe, sides, deviation.alignment)) {
     describe_order(describe, difference, deviation, sides, finding);
     finding.divergent_meaning = DivergentMeaning::kMinority;
   } else if (first.kind == EditKind::kSubstituted) {

@@ -276,6 +276,8 @@ class Diagnosis {
     const bool groups = job_.library() == Library::kNccl && std::ranges::any_of(match_.traits, &ProgramTraits::batches);
     if (groups) add_model_finding({.model = models_.front(), .groups_as_written = true}, Severity::kContractViolation);
     if (!drafts_.empty()) return;
+    add_order_of_empty_calls();
+    if (!drafts_.empty()) return;
     for (const BlockingModel model : models_) {
       if (model == models_.front()) continue;
       const bool ordered_by_user = job_.library() == Library::kNccl && model == BlockingModel::kBlocking &&
@@ -286,6 +288,17 @@ class Diagnosis {
       if (!drafts_.empty()) return;
     }
     if (any_completed) add_model_finding({.model = models_.front(), .trust_completion = false}, Severity::kUnsafe);
+  }
+
+  /// Calls of no elements that stand in another order across communicators. The run gets by, since NCCL enqueues none of them;
+  /// with data it would not, and NCCL's documentation asks for one order. Nothing else may be what it stands in.
+  void add_order_of_empty_calls() {
+    const bool any = job_.library() == Library::kNccl && std::ranges::any_of(match_.traits, &ProgramTraits::zero_counts);
+    if (!any || match_.pairs_apart) return;
+    ReplayOptions options{.model = models_.front(), .trust_completion = false};
+    if (!replay(job_, match_, options).finished()) return;
+    options.empty_calls_meet = true;
+    add_model_finding(options, Severity::kContractViolation);
   }
 
   void add_model_finding(const ReplayOptions& options, Severity severity) {
@@ -301,6 +314,9 @@ class Diagnosis {
       if (options.groups_as_written && options.model == models_.front()) {
         finding.explanation += "; they stand in groups, and NCCL since 2.26.2 puts the communicators of a group in an order of its own, so "
                                "this run can end; its documentation asks for one order all the same";
+      }
+      if (options.empty_calls_meet) {
+        finding.explanation += "; the calls of no elements are not enqueued, so this run can end; with data it would not";
       }
       if (options.model == BlockingModel::kCoupled) {
         finding.finding_class = "batch_coupling";

@@ -173,6 +173,7 @@ class Matcher {
     // Most calls are plain collectives: nothing of the rest applies to them.
     traits.rooted |= has_root(operation.kind);
     traits.completed |= operation.state == OpState::kCompleted;
+    traits.zero_counts |= operation.count == Count::of(0);
     const OpClass what = op_class(operation.kind);
     if (what == OpClass::kCollective && operation.launch == 0 && operation.flags == 0) {
       traits.synchronous = true;

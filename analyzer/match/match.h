@@ -109,6 +109,7 @@ struct ProgramTraits {
   bool rooted = false;       ///< broadcast, reduce, ...
   bool captured = false;     ///< calls that take no effect: captured, or refused by the library
   bool completed = false;    ///< calls known to have completed
+  bool zero_counts = false;  ///< calls of no elements
   bool outsider = false;     ///< calls on a communicator that it is no member of
   bool launches = false;     ///< collectives or messages
   bool meets_after = false;  ///< makes or ends a communicator after such a call

@@ -60,6 +60,9 @@ struct ReplayOptions {
   /// true: a group of NCCL is launched as written, one communicator after the other, as its documentation has it. (The library
   /// puts communicators in an order of its own since 2.26.2.)
   bool groups_as_written = false;
+  /// true: a collective of no elements, from which NCCL returns without enqueuing anything, is met like any other: what a program
+  /// would stand in that has data at hand. Not for a job whose calls are paired apart (MatchResult::pairs_apart).
+  bool empty_calls_meet = false;
 };
 
 /// One operation that holds its rank: the rank has come to it, and it cannot complete.

@@ -177,7 +177,7 @@ class Compiler {
       return part;
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return std::nullopt;
-    if (is_empty_collective(operation) && is_nccl(operation.comm)) return std::nullopt;
+    if (!options_.empty_calls_meet && is_empty_collective(operation) && is_nccl(operation.comm)) return std::nullopt;
     const CommunicatorMatch& communicator = match_.communicators[to_size(operation.comm)];
     if (!communicator.outsiders.empty() && std::ranges::find(communicator.outsiders, program_) != communicator.outsiders.end()) {
       return std::nullopt;
@@ -597,7 +597,7 @@ bool is_buffered_send(Library library, BlockingModel model, OpKind kind) {
 
 PlainItems::PlainItems(const Job& job, const MatchResult& match, const ReplayOptions& options)
     : job_(job), match_(match), trust_completion_(options.trust_completion),
-      nccl_(job.library() == Library::kNccl), buffered_(256) {
+      skips_empty_(job.library() == Library::kNccl && !options.empty_calls_meet), buffered_(256) {
   first_gates_.reserve(match.communicators.size());
   for (const CommunicatorMatch& communicator : match.communicators) {
     first_gates_.push_back(static_cast<std::uint32_t>(communicator.first_gate));

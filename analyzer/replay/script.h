@@ -67,7 +67,7 @@ class PlainItems {
       return {static_cast<std::uint32_t>(gate) | flags, at};
     }
     if (!is_collective(operation.kind) || operation.comm == kNoComm) return {};
-    if (nccl_ && is_empty_collective(operation)) flags = ScriptItem::kArrive;
+    if (skips_empty_ && is_empty_collective(operation)) flags = ScriptItem::kArrive;
     return {(first_gates_[to_size(operation.comm)] + operation.seq) | flags, at};
   }
 
@@ -75,7 +75,7 @@ class PlainItems {
   const Job& job_;
   const MatchResult& match_;
   const bool trust_completion_;
-  const bool nccl_;
+  const bool skips_empty_;  // NCCL does not enqueue collectives of no elements
   std::vector<std::uint32_t> first_gates_;  // by communicator
   std::vector<bool> buffered_;              // by kind
 };
