@@ -26,7 +26,7 @@ class Zero1Pipeline : public testing::TestWithParam<Implementation> {
 
 TEST_P(Zero1Pipeline, AsShippedHangsAtTheEmbeddingAndTheReportSaysWhy) {
   const HostRun hang =
-      run(2, {"--pipe", "2", "--partition", "type:embed", "--norm", "per_group", "--timeout", "3"});
+      run(2, {"--pipe", "2", "--partition", "type:embed", "--norm", "per_group", "--timeout", "8"});
   EXPECT_NE(hang.status, 0);
   EXPECT_NE(hang.err.find("no step finished in time"), std::string::npos) << hang.err;
   EXPECT_EQ(hang.out.find("step "), std::string::npos) << hang.out;
