@@ -137,7 +137,8 @@ TEST(FlightRecorder, MessagesOfAGroupHaveTheStateOfItsEnd) {
 }
 
 TEST(FlightRecorder, APickleThatWouldRunCodeIsRefused) {
-  const auto job = load({{"r_0", std::string("\x80\x02}(X\x09\0\0\0pg_configcos\nsystem\n", 33)}});
+  using namespace std::string_literals;
+  const auto job = load({{"r_0", "\x80\x02}(X\x09\0\0\0pg_configcos\nsystem\n"s}});
   ASSERT_FALSE(job);
   EXPECT_NE(job.error().message.find("GLOBAL"), std::string::npos) << job.error().message;
 }
