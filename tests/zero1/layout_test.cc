@@ -70,7 +70,8 @@ TEST(Partition, EqualsTheGoldenOnes) {
 TEST(Schedule, EqualsTheGoldenOnes) {
   std::ifstream in(golden_folder() / "schedules.json");
   if (!in) GTEST_SKIP() << "no " << golden_folder() / "schedules.json";
-  for (const auto& entry : nlohmann::json::parse(in)["TrainSchedule"]) {
+  const nlohmann::json golden_schedules = nlohmann::json::parse(in);
+  for (const auto& entry : golden_schedules["TrainSchedule"]) {
     const int micro_batches = entry["micro_batches"];
     const int stages = entry["stages"];
     for (const auto& golden : entry["per_stage"]) {
