@@ -104,7 +104,7 @@ class DeepSpeedStep final : public StepProgram {
   bool pipelined() const { return plan_.schedule.name != "none"; }
   bool per_group() const { return plan_.optimizer.norm == NormReduction::kPerGroup; }
   std::uint64_t data_size() const {
-    return static_cast<std::uint64_t>(calls_.layout().group_size("data", calls_.rank()));
+    return static_cast<std::uint64_t>(calls_.group_size("data"));
   }
 
   std::string_view optimizer_file() const {
@@ -235,7 +235,7 @@ class DeepSpeedStep final : public StepProgram {
 
   void model_reduce(SiteIndex site, std::string_view datatype, std::string_view redop,
                     std::string_view label) {
-    if (behaviour_.skips_lone_model_group && calls_.layout().group_size("model", calls_.rank()) == 1) return;
+    if (behaviour_.skips_lone_model_group && calls_.group_size("model") == 1) return;
     calls_.collective(site,
                       {.family = "model", .count = 1, .datatype = datatype, .redop = redop, .label = label});
   }
@@ -340,7 +340,6 @@ class DeepSpeedStep final : public StepProgram {
   }
 
   void aggregate_loss(const RankState& state) {
-    const RankList& pipe = *calls_.layout().group("pipe", calls_.rank());
     if (state.stage_index == plan_.topology.pipe - 1 && data_size() > 1)
       calls_.collective(loss_data_site_,
                         {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = "loss"});
@@ -348,7 +347,7 @@ class DeepSpeedStep final : public StepProgram {
                                    .family = "pipe",
                                    .count = 2,
                                    .datatype = "f32",
-                                   .root = pipe.back(),
+                                   .root = calls_.group_size("pipe") - 1,
                                    .label = "loss"});
   }
 

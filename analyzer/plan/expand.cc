@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
 
+#include "plan/alike.h"
 #include "plan/expansion.h"
 #include "plan/pipeline_calls.h"
 #include "plan/rank_calls.h"
@@ -22,10 +26,20 @@ bool applies(const Override& entry, const Layout& layout, std::int32_t rank) {
   });
 }
 
-RankSettings settings_of(const Plan& plan, const Layout& layout, std::int32_t rank) {
+/// The settings of all ranks; most ranks share them.
+struct SettingsTable {
+  std::vector<RankSettings> different{};
+  std::vector<std::int32_t> of_rank{};  ///< index into `different`
+
+  const RankSettings& of(std::int32_t rank) const {
+    return different[static_cast<std::size_t>(of_rank[static_cast<std::size_t>(rank)])];
+  }
+};
+
+RankSettings settings_with(const Plan& plan, const std::vector<std::size_t>& overrides) {
   RankSettings settings = plain_settings(plan);
-  for (const Override& entry : plan.overrides) {
-    if (!applies(entry, layout, rank)) continue;
+  for (const std::size_t index : overrides) {
+    const Override& entry = plan.overrides[index];
     if (entry.clip_grad) settings.clip_grad = *entry.clip_grad;
     if (entry.find_unused) settings.find_unused = *entry.find_unused;
     if (entry.drop_empty) settings.drop_empty = *entry.drop_empty;
@@ -35,6 +49,21 @@ RankSettings settings_of(const Plan& plan, const Layout& layout, std::int32_t ra
                                   entry.sparse_layers.end());
   }
   return settings;
+}
+
+SettingsTable settings_of_all(const Plan& plan, const Layout& layout) {
+  SettingsTable table;
+  std::map<std::vector<std::size_t>, std::int32_t> numbers;
+  std::vector<std::size_t> applied;
+  for (std::int32_t rank = 0; rank < layout.world; ++rank) {
+    applied.clear();
+    for (std::size_t i = 0; i < plan.overrides.size(); ++i)
+      if (applies(plan.overrides[i], layout, rank)) applied.push_back(i);
+    const auto [entry, is_new] = numbers.emplace(applied, static_cast<std::int32_t>(numbers.size()));
+    if (is_new) table.different.push_back(settings_with(plan, applied));
+    table.of_rank.push_back(entry->second);
+  }
+  return table;
 }
 
 std::unique_ptr<StepProgram> make_step(const Plan& plan, Iteration iteration, RankCalls& calls) {
@@ -74,6 +103,74 @@ class StageCache {
   std::vector<std::unique_ptr<Entry>> entries_{};
 };
 
+/// What all ranks have in common.
+struct Frame {
+  const Plan& plan;
+  const Parts& parts;
+  const Layout& layout;
+  const SettingsTable& settings;
+  std::span<const Iteration> iterations;
+  std::span<const Timeline> timelines;  ///< of the iterations
+};
+
+/// Ranks of one stage and with one set of settings.
+std::vector<std::int32_t> keys_of_all(const Frame& frame) {
+  std::vector<std::int32_t> keys;
+  const auto settings = static_cast<std::int32_t>(frame.settings.different.size());
+  for (std::int32_t rank = 0; rank < frame.layout.world; ++rank)
+    keys.push_back(frame.layout.coordinate(Axis::kStage, rank) * settings +
+                   frame.settings.of_rank[static_cast<std::size_t>(rank)]);
+  return keys;
+}
+
+/// Ranks that others stand for have their values.
+void spread(const AlikeRanks& alike, std::vector<Quantity>& quantities) {
+  for (Quantity& quantity : quantities)
+    for (std::size_t rank = 0; rank < alike.image.size(); ++rank)
+      quantity.by_rank[rank] = quantity.by_rank[static_cast<std::size_t>(alike.image[rank])];
+}
+
+/// Everything but the layout. Nothing where ranks taken to be alike turn out not to be.
+std::optional<Expansion> expand_ranks(const Frame& frame, std::optional<AlikeRanks> alike) {
+  const Plan& plan = frame.plan;
+  Expansion expansion;
+  expansion.parts = frame.parts;
+  JobBuilder builder;
+  builder.set_library(Library::kTorch);
+  builder.set_name(plan.name);
+  RankCalls calls(builder, frame.layout, alike ? &*alike : nullptr);
+  std::vector<std::pair<PipelineCalls, std::unique_ptr<StepProgram>>> iterations;
+  for (std::size_t i = 0; i < frame.iterations.size(); ++i)
+    iterations.emplace_back(PipelineCalls(plan, frame.parts, frame.timelines[i], calls),
+                            make_step(plan, frame.iterations[i], calls));
+  StageCache stages(plan, frame.parts);
+  std::vector<bool> listed(static_cast<std::size_t>(plan.topology.pipe), false);
+  std::size_t ranks = 0;
+  for (std::int32_t rank = 0; rank < frame.layout.world; ++rank) {
+    if (alike && alike->image_of(rank) != rank) continue;
+    const std::int32_t stage_index = frame.layout.coordinate(Axis::kStage, rank);
+    const RankSettings& settings = frame.settings.of(rank);
+    const Stage& stage = stages.get(stage_index, settings);
+    if (!listed[static_cast<std::size_t>(stage_index)]) expansion.stages.emplace(rank, stage);
+    listed[static_cast<std::size_t>(stage_index)] = true;
+    calls.begin(rank);
+    const RankState state{stage, settings, stage_index};
+    for (auto& [pipeline, step] : iterations) {
+      pipeline.run(state, *step);
+      step->finish(state);
+    }
+    ++ranks;
+  }
+  if (!calls.alike_holds()) return std::nullopt;
+  builder.set_ranks_expected(ranks);
+  expansion.quantities = calls.take_quantities();
+  expansion.controls = calls.take_controls();
+  expansion.job = std::move(builder).build();
+  if (alike) spread(*alike, expansion.quantities);
+  expansion.alike = std::move(alike);
+  return expansion;
+}
+
 }  // namespace
 
 std::string_view iteration_name(Iteration iteration) {
@@ -90,41 +187,46 @@ std::string_view iteration_name(Iteration iteration) {
   return "steady";
 }
 
-Result<Expansion> expand(const Plan& plan, Iteration iteration) {
+Result<Expansion> expand(const Plan& plan, Iteration iteration, Ranks ranks) {
+  return expand(plan, std::span(&iteration, 1), ranks);
+}
+
+Result<Expansion> expand(const Plan& plan, std::span<const Iteration> iterations, Ranks ranks) {
   const auto parts = plan_parts(plan);
   if (!parts) return parts.error();
   auto layout = make_layout(plan, tied_stages(plan, *parts));
   if (!layout) return Error{layout.error().code, fmt::format("$.topology: {}", layout.error().message)};
-  const auto timeline = plan_timeline(plan, iteration);
-  if (!timeline) return timeline.error();
-
-  Expansion expansion;
-  expansion.parts = *parts;
-  JobBuilder builder;
-  builder.set_library(Library::kTorch);
-  builder.set_name(plan.name);
-  RankCalls calls(builder, *layout);
-  PipelineCalls pipeline(plan, *parts, *timeline, calls);
-  const auto step = make_step(plan, iteration, calls);
-  StageCache stages(plan, *parts);
-  std::vector<bool> listed(static_cast<std::size_t>(plan.topology.pipe), false);
-  for (std::int32_t rank = 0; rank < layout->world; ++rank) {
-    const std::int32_t stage_index = layout->coordinate(Axis::kStage, rank);
-    const RankSettings settings = settings_of(plan, *layout, rank);
-    const Stage& stage = stages.get(stage_index, settings);
-    if (!listed[static_cast<std::size_t>(stage_index)]) expansion.stages.emplace(rank, stage);
-    listed[static_cast<std::size_t>(stage_index)] = true;
-    calls.begin(rank);
-    const RankState state{stage, settings, stage_index};
-    pipeline.run(state, *step);
-    step->finish(state);
+  std::vector<Timeline> timelines;
+  for (const Iteration iteration : iterations) {
+    auto timeline = plan_timeline(plan, iteration);
+    if (!timeline) return timeline.error();
+    timelines.push_back(*std::move(timeline));
   }
-  builder.set_ranks_expected(static_cast<std::size_t>(layout->world));
-  expansion.quantities = calls.take_quantities();
-  expansion.controls = calls.take_controls();
-  expansion.layout = *std::move(layout);
-  expansion.job = std::move(builder).build();
-  return expansion;
+
+  const SettingsTable settings = settings_of_all(plan, *layout);
+  const Frame frame{plan, *parts, *layout, settings, iterations, timelines};
+  std::optional<Expansion> expansion;
+  if (ranks == Ranks::kAlikeOnce)
+    if (auto alike = find_alike_ranks(*layout, keys_of_all(frame)))
+      expansion = expand_ranks(frame, std::move(alike));
+  if (!expansion) expansion = expand_ranks(frame, std::nullopt);
+  expansion->layout = *std::move(layout);
+  return *std::move(expansion);
+}
+
+const std::vector<std::int32_t>& all_members(const Expansion& expansion, CommIndex comm) {
+  const Communicator& communicator = expansion.job.communicator(comm);
+  if (!expansion.alike || communicator.members.empty()) return communicator.members;
+  const RankList* const group = expansion.layout.group(communicator.name, communicator.members.front());
+  return group == nullptr ? communicator.members : *group;
+}
+
+std::uint64_t call_count(const Expansion& expansion) {
+  if (!expansion.alike) return expansion.job.operation_count();
+  std::uint64_t count = 0;
+  for (const std::int32_t image : expansion.alike->image)
+    count += expansion.job.program(expansion.job.program_of_rank(image)).operations.size();
+  return count;
 }
 
 }  // namespace lockstep::plan

@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "model/job.h"
+#include "plan/alike.h"
 #include "plan/layout.h"
 #include "plan/plan.h"
 #include "plan/stages.h"
@@ -39,7 +42,8 @@ struct Quantity {
 using QuantityIndex = std::size_t;
 
 struct Expansion {
-  Job job{};
+  Job job{};  ///< of all ranks, or of those that are kept
+  std::optional<AlikeRanks> alike{};  ///< what stands for ranks that are not in the job
   Layout layout{};
   Parts parts{};
   std::map<std::int32_t, Stage> stages{};  ///< by rank: of the first rank of each stage
@@ -48,8 +52,23 @@ struct Expansion {
       controls{};  ///< by call site of Job: what its calls depend on
 };
 
+enum class Ranks : std::uint8_t {
+  kAll,
+  kAlikeOnce,  ///< of ranks that are shown to be alike only some (plan/alike.h); of all where none are
+};
+
 /// Errors: fields that do not fit together (with their path in the plan), what the framework itself would
 /// refuse.
-Result<Expansion> expand(const Plan& plan, Iteration iteration);
+Result<Expansion> expand(const Plan& plan, Iteration iteration, Ranks ranks = Ranks::kAll);
+
+/// Iterations one after the other as one Job: what is left over at the end of one is met by the next. Quantities have
+/// the values of the last.
+Result<Expansion> expand(const Plan& plan, std::span<const Iteration> iterations, Ranks ranks = Ranks::kAll);
+
+/// Members of a communicator of the job, with those that others stand for.
+const std::vector<std::int32_t>& all_members(const Expansion& expansion, CommIndex comm);
+
+/// Calls of all ranks, of those that others stand for too.
+std::uint64_t call_count(const Expansion& expansion);
 
 }  // namespace lockstep::plan

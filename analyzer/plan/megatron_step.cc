@@ -74,7 +74,7 @@ class MegatronStep final : public StepProgram {
     const std::string_view family = gradient_family(experts);
     MegatronBucketOptions options;
     options.distributed_optimizer = distributed();
-    options.data_parallel = static_cast<std::uint64_t>(calls_.layout().group_size(family, calls_.rank()));
+    options.data_parallel = static_cast<std::uint64_t>(calls_.group_size(family));
     // Stages behind the first, and chunks behind the first, have one bucket each: their gradients come when
     // nothing waits.
     if (plan_.optimizer.overlap_grad_reduce && state.stage_index == 0 && chunk == 0)
@@ -91,7 +91,7 @@ class MegatronStep final : public StepProgram {
         for (const MegatronBucket& bucket : buckets_of(state, chunk, experts)) {
           ++number;
           const std::string_view family = gradient_family(experts);
-          const auto ranks = static_cast<std::uint64_t>(calls_.layout().group_size(family, calls_.rank()));
+          const auto ranks = static_cast<std::uint64_t>(calls_.group_size(family));
           const std::uint64_t elements = bucket.end - bucket.begin;
           calls_.collective(bucket_site_,
                             {.kind = distributed() ? OpKind::kReduceScatter : OpKind::kAllReduce,
@@ -105,10 +105,9 @@ class MegatronStep final : public StepProgram {
     reduce_sequence_parallel(state);
     reduce_embedding(state);
     if (!plan_.optimizer.per_token_loss) return;
-    const RankList& pipe = *calls_.layout().group("pp", calls_.rank());
     calls_.collective(
         tokens_site_,
-        {.kind = OpKind::kBroadcast, .family = "pp", .count = 1, .datatype = "i32", .root = pipe.back()});
+        {.kind = OpKind::kBroadcast, .family = "pp", .count = 1, .datatype = "i32", .root = calls_.group_size("pp") - 1});
     calls_.collective(tokens_site_, {.family = "dp_cp", .count = 1, .datatype = "i32", .redop = "sum"});
   }
 
@@ -187,7 +186,7 @@ class MegatronStep final : public StepProgram {
       for (std::size_t chunk = 0; chunk < state.stage.layers.size(); ++chunk)
         for (const MegatronBucket& bucket : buckets_of(state, chunk, experts)) {
           const std::string_view family = gradient_family(experts);
-          const auto ranks = static_cast<std::uint64_t>(calls_.layout().group_size(family, calls_.rank()));
+          const auto ranks = static_cast<std::uint64_t>(calls_.group_size(family));
           calls_.collective(gather_site_, {.kind = OpKind::kAllGather,
                                            .family = family,
                                            .count = (bucket.end - bucket.begin) / ranks,

@@ -167,8 +167,7 @@ std::vector<PipelineCalls::Tensor> PipelineCalls::tensors(const Message& message
 void PipelineCalls::issue(const RankTimeline& timeline, const Step& step, std::int32_t me) {
   const bool async = step.kind == StepKind::kAsync || step.kind == StepKind::kBatch;
   const std::uint32_t launch = step.kind == StepKind::kBatch ? calls_.next_launch() : 0;
-  const RankList& pipe =
-      *calls_.layout().group(plan_.framework == Framework::kDeepSpeed ? "pipe" : "pp", calls_.rank());
+  const std::string_view pipe_family = plan_.framework == Framework::kDeepSpeed ? "pipe" : "pp";
   // DeepSpeed sends between job ranks, on the group of all.
   const std::string_view own_family = plan_.framework == Framework::kDeepSpeed ? "world" : "pp";
   const std::string handle = async ? fmt::format("p{}", step.id) : std::string();
@@ -179,7 +178,8 @@ void PipelineCalls::issue(const RankTimeline& timeline, const Step& step, std::i
     for (const Tensor& tensor : tensors(message, me))
       calls_.message(message_site_, {.kind = kind,
                                      .family = message.world ? "world" : own_family,
-                                     .peer = pipe[static_cast<std::size_t>(message.peer)],
+                                     .peers = pipe_family,
+                                     .peer = message.peer,
                                      .count = tensor.count,
                                      .datatype = tensor.datatype,
                                      .payload = payload,

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep::plan {
 
 QuantityIndex RankCalls::quantity(std::string name, std::string per, std::string fix, std::string field) {
+  const auto known = std::ranges::find(quantities_, name, &Quantity::name);
+  if (known != quantities_.end()) return static_cast<QuantityIndex>(known - quantities_.begin());
   Quantity quantity{
       .name = std::move(name), .per = std::move(per), .fix = std::move(fix), .field = std::move(field)};
   quantity.by_rank.assign(static_cast<std::size_t>(layout_.world), Quantity::kUnset);
@@ -46,10 +50,19 @@ CommIndex RankCalls::communicator(std::string_view family) {
   if (group >= 0) {
     const RankLists& groups = found->second.groups;
     const std::string id = groups.size() == 1 ? std::string(family) : fmt::format("{}.{}", family, group);
-    index = builder_.communicator(id, family, groups[static_cast<std::size_t>(group)]);
+    RankList members = groups[static_cast<std::size_t>(group)];
+    std::erase_if(members, [this](std::int32_t rank) { return stand_in(rank) != rank; });
+    index = builder_.communicator(id, family, members);
   }
   communicators_.emplace(family, index);
   return index;
+}
+
+std::int32_t RankCalls::root_at(std::string_view family, CommIndex comm, std::int64_t place) {
+  const std::int32_t root = stand_in((*layout_.group(family, rank_))[static_cast<std::size_t>(place)]);
+  if (alike_ != nullptr && place_of_root_.try_emplace({comm, root}, place).first->second != place)
+    alike_holds_ = false;
+  return root;
 }
 
 std::uint32_t RankCalls::label(std::string_view text) {
@@ -76,7 +89,7 @@ void RankCalls::collective(SiteIndex site, const Collective& call) {
   operation.count = Count::of(call.count);
   operation.datatype = builder_.datatype(call.datatype);
   operation.redop = builder_.redop(call.redop);
-  operation.peer = call.root;
+  operation.peer = call.root == kNoRoot ? kNoPeer : root_at(call.family, comm, call.root);
   operation.extra = label(call.label);
 }
 
@@ -87,7 +100,8 @@ void RankCalls::message(SiteIndex site, const Message& message) {
   operation.kind = message.kind;
   if (message.kind == OpKind::kIsend || message.kind == OpKind::kIrecv) operation.flags |= kOpNonblocking;
   operation.comm = comm;
-  operation.peer = message.peer;
+  operation.peer = stand_in((*layout_.group(message.peers, rank_))[static_cast<std::size_t>(message.peer)]);
+  alike_holds_ = alike_holds_ && (alike_ == nullptr || alike_->one_to_one.contains(message.peers));
   operation.count = message.count;
   operation.datatype = builder_.datatype(message.datatype);
   operation.payload = builder_.intern(message.payload);

@@ -1,4 +1,6 @@
-// Writes the calls of one rank after the other into a Job, with the name of the code that makes them.
+// Writes the calls of one rank after the other into a Job, with the name of the code that makes them. Who makes calls is
+// told nothing of a rank but the sizes of its groups, and names other ranks by their place in a group: so ranks of one
+// stage, settings and sizes have one program (plan/alike.h).
 #pragma once
 
 #include <initializer_list>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "model/job_builder.h"
+#include "plan/alike.h"
 #include "plan/expansion.h"
 
 namespace lockstep::plan {
@@ -20,25 +23,29 @@ struct Function {
 
 class RankCalls {
  public:
-  RankCalls(JobBuilder& builder, const Layout& layout) : builder_(builder), layout_(layout) {}
+  /// With `alike`, only ranks that are kept are begun, and other ranks are replaced by those that stand for them.
+  RankCalls(JobBuilder& builder, const Layout& layout, const AlikeRanks* alike = nullptr)
+      : builder_(builder), layout_(layout), alike_(alike) {}
 
-  // Before the calls: the code that makes them and what it depends on.
+  // Before the calls: the code that makes them and what it depends on. One name, one quantity.
   QuantityIndex quantity(std::string name, std::string per, std::string fix, std::string field = "layers");
   /// Innermost function first. Calls of one site depend on the same quantities.
   SiteIndex site(std::initializer_list<Function> frames, std::vector<QuantityIndex> controls);
 
   void begin(std::int32_t rank);
-  std::int32_t rank() const { return rank_; }
-  const Layout& layout() const { return layout_; }
+  std::int32_t rank() const { return rank_; }  ///< for words; no call may depend on it
+  /// Of the rank's group in the family; 1 where it is in none.
+  std::int64_t group_size(std::string_view family) const { return layout_.group_size(family, rank_); }
   void set(QuantityIndex quantity, std::int64_t value, std::string_view reason = "");
 
+  static constexpr std::int64_t kNoRoot = -1;
   struct Collective {
     OpKind kind = OpKind::kAllReduce;
     std::string_view family{};
     std::uint64_t count = 0;
     std::string_view datatype{};
     std::string_view redop{};
-    std::int32_t root = kNoPeer;  ///< a job rank
+    std::int64_t root = kNoRoot;  ///< place in the group
     std::string_view label{};
   };
   /// Nothing where the rank is in no group of the family.
@@ -47,7 +54,8 @@ class RankCalls {
   struct Message {
     OpKind kind = OpKind::kSend;
     std::string_view family{};
-    std::int32_t peer = 0;  ///< a job rank
+    std::string_view peers{};  ///< family in whose group of the rank `peer` is a place
+    std::int32_t peer = 0;
     Count count{};
     std::string_view datatype{};
     std::string_view payload{};
@@ -59,6 +67,8 @@ class RankCalls {
   std::uint32_t next_launch() { return ++launches_; }
   Count symbol(std::string_view text) { return Count::symbol(builder_.intern(text)); }
 
+  /// False where calls were written that ranks which are alike may not share (conditions 3 and 4 of plan/alike.h).
+  bool alike_holds() const { return alike_holds_; }
   std::vector<Quantity> take_quantities() { return std::move(quantities_); }
   std::map<SiteIndex, std::vector<QuantityIndex>> take_controls() { return std::move(controls_); }
 
@@ -66,9 +76,14 @@ class RankCalls {
   Operation& add(SiteIndex site);
   CommIndex communicator(std::string_view family);
   std::uint32_t label(std::string_view text);
+  std::int32_t stand_in(std::int32_t rank) const { return alike_ == nullptr ? rank : alike_->image_of(rank); }
+  std::int32_t root_at(std::string_view family, CommIndex comm, std::int64_t place);
 
   JobBuilder& builder_;
   const Layout& layout_;
+  const AlikeRanks* alike_ = nullptr;
+  bool alike_holds_ = true;
+  std::map<std::pair<CommIndex, std::int32_t>, std::int64_t> place_of_root_{};  ///< by communicator and stand-in
   std::int32_t rank_ = 0;
   std::uint32_t launches_ = 0;
   OperationTable* program_ = nullptr;

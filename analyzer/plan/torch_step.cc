@@ -111,7 +111,7 @@ class TorchStep final : public StepProgram {
                                         .family = "dp",
                                         .count = elements.size() + 1,
                                         .datatype = "i32",
-                                        .root = calls_.layout().group("dp", calls_.rank())->front(),
+                                        .root = 0,
                                         .label = "bucket indices"});
     }
     std::vector<std::size_t> order(elements.size());
@@ -122,7 +122,7 @@ class TorchStep final : public StepProgram {
                                         .family = "dp",
                                         .count = buckets.size(),
                                         .datatype = "i32",
-                                        .root = calls_.layout().group("dp", calls_.rank())->front(),
+                                        .root = 0,
                                         .label = "bucket sizes"});
     std::int64_t launched = 0;
     for (const DdpBucket& bucket : buckets) {
@@ -160,7 +160,7 @@ class TorchStep final : public StepProgram {
   /// Padded to what every rank holds of the layer, times the ranks.
   std::vector<LayerElements> layers(const RankState& state) const {
     std::vector<LayerElements> list;
-    const auto ranks = static_cast<std::uint64_t>(calls_.layout().group_size("fsdp", calls_.rank()));
+    const auto ranks = static_cast<std::uint64_t>(calls_.group_size("fsdp"));
     for (const OwnedParameter& owned : state.stage.parameters) {
       if (list.empty() || list.back().layer != owned.layer) list.push_back({owned.layer, 0, 0});
       const auto& sizes = owned.parameter->shape.sizes;
@@ -174,7 +174,7 @@ class TorchStep final : public StepProgram {
   }
 
   void unshard(const RankState& state, bool reverse) {
-    if (calls_.layout().group_size("fsdp", calls_.rank()) == 1) return;
+    if (calls_.group_size("fsdp") == 1) return;
     auto list = layers(state);
     if (reverse) std::ranges::reverse(list);
     for (const LayerElements& layer : list)
@@ -198,7 +198,7 @@ class TorchStep final : public StepProgram {
       }
       ++number;
       const std::string label = fmt::format("layer {}", layer.layer);
-      if (calls_.layout().group_size("fsdp", calls_.rank()) > 1)
+      if (calls_.group_size("fsdp") > 1)
         calls_.collective(scatter_site_, {.kind = OpKind::kReduceScatter,
                                           .family = "fsdp",
                                           .count = layer.with_gradient,
@@ -224,7 +224,7 @@ class TorchStep final : public StepProgram {
     // Without gradients the norm is a plain zero: nothing is reduced over the mesh of the parameters.
     if (sharded() && any)
       for (const std::string_view family : {"fsdp", "tp"})
-        if (calls_.layout().group_size(family, calls_.rank()) > 1)
+        if (calls_.group_size(family) > 1)
           calls_.collective(
               norm_site_,
               {.family = family, .count = 1, .datatype = "f32", .redop = "sum", .label = "gradient norm"});

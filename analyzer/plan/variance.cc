@@ -56,11 +56,12 @@ std::optional<Variance> vary(const Expansion& expansion, QuantityIndex index,
 }  // namespace
 
 std::vector<Variance> find_variances(const Expansion& expansion, CommIndex comm) {
-  const std::vector<std::int32_t>& members = expansion.job.communicator(comm).members;
+  const std::size_t members_in_job = expansion.job.communicator(comm).members.size();
+  const std::vector<std::int32_t>& members = all_members(expansion, comm);
   std::vector<Variance> variances;
   for (const auto& [site, counts] : count_by_site(expansion.job, comm)) {
     const bool all_equal =
-        counts.size() == members.size() && std::ranges::all_of(counts, [&](const auto& entry) {
+        counts.size() == members_in_job && std::ranges::all_of(counts, [&](const auto& entry) {
           return entry.second == counts.begin()->second;
         });
     const auto controls = expansion.controls.find(site);
