@@ -8,6 +8,7 @@
 #include <array>
 
 #include "base/mapped_file.h"
+#include "cli/alike_findings.h"
 #include "cli/plan_file.h"
 #include "cli/schedule_csv.h"
 #include "diagnose/diagnose.h"
@@ -129,26 +130,50 @@ void merge_report(Report& whole, Report&& part, std::string_view iteration) {
   whole.next_evidence = std::move(part.next_evidence);
 }
 
+struct IterationReport {
+  Report report{};
+  plan::Expansion expansion{};
+};
+
+/// Of one iteration, or of several one after the other. Ranks that are alike are replayed once; where something is wrong
+/// and the plan is small enough, it is looked at again in all ranks, so that every rank is named in its own words.
+Result<IterationReport> iterations_report(const plan::Plan& plan, const PlanSource& source,
+                                          std::span<const plan::Iteration> iterations, bool all_ranks) {
+  constexpr std::uint64_t kMostCallsOfAll = 2'000'000;
+  auto expansion = plan::expand(plan, iterations, all_ranks ? plan::Ranks::kAll : plan::Ranks::kAlikeOnce);
+  if (!expansion)
+    return Error{expansion.error().code, fmt::format("{}: {}", source.path, expansion.error().message)};
+  Report report = diagnose(expansion->job);
+  if (expansion->alike && (!report.findings.empty() || report.verdict != Verdict::kConsistent) &&
+      call_count(*expansion) <= kMostCallsOfAll)
+    return iterations_report(plan, source, iterations, true);
+  for (Finding& finding : report.findings) {
+    add_reasons(*expansion, source, finding);
+    // The batches of a plan are those that the framework makes for everybody: that they might hang where a batch
+    // completes as a whole says nothing against this plan.
+    if (finding.finding_class == "batch_coupling") finding.severity = Severity::kNote;
+  }
+  tell_of_all_ranks(*expansion, report);
+  return IterationReport{std::move(report), *std::move(expansion)};
+}
+
 Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, CallTotals* totals) {
-  const std::string& path = source.path;
   Report whole;
   bool first = true;
-  std::size_t calls = 0;
+  std::uint64_t calls = 0;
   std::size_t iterations = 0;
   for (const plan::Iteration iteration : kIterations) {
     if (iteration == plan::Iteration::kSkipped && !plan.optimizer.loss_scale) continue;
-    const auto expansion = plan::expand(plan, iteration);
-    if (!expansion)
-      return Error{expansion.error().code, fmt::format("{}: {}", path, expansion.error().message)};
-    Report report = diagnose(expansion->job);
-    for (Finding& finding : report.findings) add_reasons(*expansion, source, finding);
-    calls += expansion->job.operation_count();
-    if (totals != nullptr) totals->add(expansion->job, iteration_name(iteration));
+    // Numbers of calls are compared rank by rank.
+    auto one = iterations_report(plan, source, std::span(&iteration, 1), totals != nullptr);
+    if (!one) return one.error();
+    calls += call_count(one->expansion);
+    if (totals != nullptr) totals->add(one->expansion.job, iteration_name(iteration));
     ++iterations;
     if (first)
-      whole = std::move(report);
+      whole = std::move(one->report);
     else
-      merge_report(whole, std::move(report), iteration_name(iteration));
+      merge_report(whole, std::move(one->report), iteration_name(iteration));
     first = false;
   }
   if (whole.findings.empty() && whole.verdict == Verdict::kConsistent)
@@ -158,7 +183,7 @@ Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, Cal
   const std::string_view note = plan::unchecked_version_note(framework_name(plan.framework), plan.version);
   if (!note.empty())
     whole.input_quality.warnings.push_back(fmt::format(
-        "{}: $.framework.version is {}: {}", path, plan.version.empty() ? "missing" : plan.version, note));
+        "{}: $.framework.version is {}: {}", source.path, plan.version.empty() ? "missing" : plan.version, note));
   return whole;
 }
 
