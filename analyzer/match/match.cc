@@ -125,6 +125,9 @@ class Matcher {
         fingerprint = (fingerprint ^ signature(job_, operation)) * 0x9e3779b97f4a7c15ULL;
         fingerprint ^= fingerprint >> 31;
         if (is_rare) [[unlikely]] read_rare_collective(operation);
+        if (has_pairwise_counts(operation.kind)) [[unlikely]] {
+          has_vectors_[to_size(operation.comm)] = has_vectors_[to_size(operation.comm)] || operation.extra != 0 || is_mpi(operation.comm);
+        }
       } else if (is_point_to_point(operation.kind)) {
         if (takes_effect(operation)) read_message(index, program, i);
       } else if (operation.kind == OpKind::kProbe) {
@@ -154,9 +157,10 @@ class Matcher {
 
   bool is_nccl(CommIndex comm) const { return mixed_ ? job_.library_of(comm) == Library::kNccl : nccl_; }
 
+  bool is_mpi(CommIndex comm) const { return job_.library_of(comm) == Library::kMpi; }
+
   void read_rare_collective(const Operation& operation) {
     if (operation.launch != 0 && is_nccl(operation.comm)) add_to_partition(operation);
-    if (operation.extra != 0 && has_pairwise_counts(operation.kind)) has_vectors_[to_size(operation.comm)] = true;
   }
 
   /// Positions are hashed that are launched together with the one before.

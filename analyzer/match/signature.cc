@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "match/vector_counts.h"
+
 namespace lockstep {
 namespace {
 
@@ -41,12 +43,17 @@ std::uint64_t hash_extra(const OperationExtra& extra) {
   return hash;
 }
 
+/// MPI asks for the same type between two members only, and a member that has nothing to give may name any.
+bool has_common_type(const Job& job, const Operation& operation) {
+  return !has_pairwise_counts(operation.kind) || job.library_of(operation.comm) != Library::kMpi;
+}
+
 }  // namespace
 
 std::uint64_t signature(const Job& job, const Operation& operation) {
   const Takes& what = kTakes[static_cast<std::size_t>(operation.kind)];
-  std::uint64_t small = static_cast<std::uint64_t>(operation.kind) |
-                        static_cast<std::uint64_t>(operation.datatype) << 8;
+  std::uint64_t small = static_cast<std::uint64_t>(operation.kind);
+  if (has_common_type(job, operation)) small |= static_cast<std::uint64_t>(operation.datatype) << 8;
   if (what.reduction) small |= static_cast<std::uint64_t>(operation.redop) << 24;
   if (operation.flags != 0) {
     if (operation.nonblocking() && job.library_of(operation.comm) == Library::kMpi) small |= std::uint64_t{1} << 40;
@@ -76,7 +83,7 @@ Difference compare_collective(const Job& job, const Operation& a, const Operatio
     if (bytes && bytes == operation_bytes(job, b)) return Difference::kDatatype;
   }
   if (what.count && a.count != b.count) return Difference::kCount;
-  if (a.datatype != b.datatype) return Difference::kDatatype;
+  if (a.datatype != b.datatype && has_common_type(job, a)) return Difference::kDatatype;
   if (what.reduction && a.redop != b.redop) return Difference::kReduction;
   if (((a.flags ^ b.flags) & kOpReplayed) != 0) return Difference::kCapture;
   return Difference::kNone;

@@ -26,6 +26,7 @@ struct KindFacts {
   bool type = false;  ///< element type, and count or vector of counts
   bool reduction = false;
   bool vector = false;
+  bool pairwise = false;  ///< counts for each member, of which nothing must agree but between two
 };
 
 constexpr KindFacts facts_of(OpKind kind) {
@@ -36,7 +37,8 @@ constexpr KindFacts facts_of(OpKind kind) {
           .root = has_root(kind),
           .type = !free_type,
           .reduction = has_reduction(kind),
-          .vector = kind == OpKind::kAllGatherV || kind == OpKind::kReduceScatterV};
+          .vector = kind == OpKind::kAllGatherV || kind == OpKind::kReduceScatterV,
+          .pairwise = kind == OpKind::kGatherV || kind == OpKind::kScatterV || kind == OpKind::kAllToAllV};
 }
 
 /// By the kind as a record spells it: asked for every call, and hostile bytes hold any.
@@ -257,6 +259,8 @@ class ProgramReader {
       if (facts.reduction) operation.redop = at_or_none(names_.redops, call.redop);
       if (!facts.vector) operation.count = Count::of(call.count);
       else add_counts(extensions, operation);
+    } else if (facts.pairwise && view.compare_arguments && (call.flags & trace::kCallOpaqueArgs) == 0) [[unlikely]] {
+      add_pairwise_counts(call, extensions, view, operation);
     }
     if (extensions.has_creation && operation.kind == OpKind::kSplit) [[unlikely]] add_split(extensions.creation, operation);
   }
@@ -270,6 +274,52 @@ class ProgramReader {
   [[gnu::noinline]] void add_counts(const CallExtensions& extensions, Operation& operation) {
     if (extensions.has_counts[1]) operation.extra = counts_extra(extensions.counts[1]);
     else if (extensions.has_counts[0]) operation.extra = counts_extra(extensions.counts[0]);
+  }
+
+  /// Of a gather or scatter with per-member counts, the root has them all and the others their own; of an all_to_all everyone has both.
+  [[gnu::noinline]] void add_pairwise_counts(const CallRecord& call, const CallExtensions& extensions, const TraceCommView& view,
+                                             Operation& operation) {
+    const auto& [sent, received] = extensions.counts;
+    const auto& [has_sent, has_received] = extensions.has_counts;
+    const bool to_all = operation.kind == OpKind::kAllToAllV;
+    if (!has_sent && !has_received) {
+      if (to_all) return;
+      operation.count = Count::of(call.count);
+      operation.datatype = at_or_none(names_.datatypes, call.datatype);
+      return;
+    }
+    if (to_all && has_sent && has_received && sent.datatype != received.datatype) return;
+    // In place, an all_to_all sends as much as it receives.
+    const trace::CountsRecord& first = has_sent ? sent : received;
+    const trace::CountsRecord& second = has_received ? received : sent;
+    if (first.members != view.members.size() || second.members != view.members.size()) return;
+    operation.extra = pairwise_extra(first, to_all ? &second : nullptr);
+    // Without its counts a type proves nothing: a member that gives and takes nothing may name any.
+    if (operation.extra != 0) operation.datatype = at_or_none(names_.datatypes, first.datatype);
+  }
+
+  /// 0 where the counts are not in the file, or too many different ones are.
+  std::uint32_t pairwise_extra(const trace::CountsRecord& first, const trace::CountsRecord* second) {
+    constexpr std::size_t kMost = 65536;
+    const auto key = std::tuple(first.hash, first.total, second != nullptr ? second->hash : 0, second != nullptr ? second->total : 0);
+    if (const auto known = pairwise_extras_.find(key); known != pairwise_extras_.end()) return known->second;
+    OperationExtra extra;
+    const bool whole = pairwise_extras_.size() < kMost && read_counts(first, extra.counts) &&
+                       (second == nullptr || read_counts(*second, extra.recv_counts));
+    const std::uint32_t at = whole ? intake_.builder().extra(std::move(extra)) : 0;
+    if (pairwise_extras_.size() < kMost) pairwise_extras_.emplace(key, at);
+    return at;
+  }
+
+  bool read_counts(const trace::CountsRecord& record, std::vector<std::uint64_t>& counts) const {
+    if (record.members <= std::size(record.counts)) {
+      counts.assign(record.counts, record.counts + record.members);
+      return true;
+    }
+    const TraceVector vector = at_or_none(tables_.vectors, record.vector);
+    if (vector.values != record.members) return false;
+    for (std::uint32_t i = 0; i < vector.values; ++i) counts.push_back(bytes_.get<std::uint64_t>(vector.offset + std::uint64_t{i} * 8));
+    return true;
   }
 
   /// Vectors are compared by what every record of them holds: the first four counts, the sum and the hash.
@@ -455,6 +505,7 @@ class ProgramReader {
   TraceDeviceCalls device_calls_;
   std::vector<Positions> positions_;  // by communicator id
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, std::uint32_t> counts_extras_;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>, std::uint32_t> pairwise_extras_;
   std::uint32_t number_ = 0;
   std::uint32_t launches_ = 0x4000'0000;  // NCCL's groups are numbered from 1
   std::uint64_t last_ticks_ = 0;

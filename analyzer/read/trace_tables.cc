@@ -128,7 +128,8 @@ class TableReader {
       case SideKind::kPythonSite:
         read_python_site(at, end);
         break;
-      case SideKind::kVector:  // every call has the hash and the first counts of its own
+      case SideKind::kVector:
+        read_vector(at, end);
         break;
     }
   }
@@ -181,6 +182,13 @@ class TableReader {
     module->build_id.assign(bytes_.data(at), record.build_id_bytes);
     at += record.build_id_bytes;
     module->path = bytes_.text(at, end);
+  }
+
+  void read_vector(std::uint64_t at, std::uint64_t end) {
+    const auto record = bytes_.get<trace::VectorRecord>(at);
+    at += sizeof record;
+    if (at > end || record.values > (end - at) / sizeof(std::uint64_t) || !bytes_.has(at, record.values * sizeof(std::uint64_t))) return;
+    if (TraceVector* vector = entry(tables_.vectors, record.vector)) *vector = {at, record.values};
   }
 
   void read_text(SideKind kind, std::uint64_t at, std::uint64_t end) {

@@ -38,6 +38,12 @@ struct TraceNamed {
   std::uint32_t bytes = 0;
 };
 
+/// Per-member counts that calls name by the id of the vector: `values` numbers at `offset` of the file, which holds them.
+struct TraceVector {
+  std::uint64_t offset = 0;
+  std::uint32_t values = 0;
+};
+
 struct TraceModule {
   std::string path{};
   std::string build_id{};  ///< raw bytes
@@ -62,6 +68,7 @@ struct TraceTables {
   std::vector<TraceNamed> redops{};
   std::vector<TraceSite> sites{};
   std::vector<TraceModule> modules{};
+  std::vector<TraceVector> vectors{};
   std::vector<std::string> notes{};
   std::vector<std::pair<std::uint64_t, std::uint64_t>> aliases{};  ///< identity of a communicator as other members have it, and as this file has
   int nccl_version = 0;                 ///< as NCCL codes it: 22809 = 2.28.9; 0 = not known

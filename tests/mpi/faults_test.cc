@@ -46,6 +46,7 @@ const Fault kFaults[] = {
     {"split_skipped", 2, "mismatch kind_differs", "MPI_COMM_WORLD#0 split|barrier"},
     {"finalize_early", 2, "mismatch kind_differs", "MPI_COMM_WORLD#0 all_reduce|finalize"},
     {"gather_v_counts_differ", 2, "mismatch size_differs", "MPI_COMM_WORLD#0 all_gather_v|all_gather_v"},
+    {"all_to_all_v_counts_differ", 6, "mismatch size_differs", nullptr},
     {"reduce_scatter_counts_differ", 2, "mismatch size_differs",
      "MPI_COMM_WORLD#0 reduce_scatter_v|reduce_scatter_v"},
     {"collective_meets_receive", 2, "deadlock order_across_communicators",

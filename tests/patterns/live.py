@@ -19,8 +19,9 @@ import tempfile
 ENDED, UNREADABLE, HUNG = 0, 3, 10
 
 # One of each kind: calls, messages, communicators, host waits, graphs, device order.
-SAMPLE = ("given_040", "given_046", "given_061", "given_075", "own_bucket_order", "own_graph_launched_less", "own_implicit_order",
-          "own_init_same_rank", "own_new_group_on_members_only", "own_refused_call", "own_ring_blocking_sends", "own_split_without_nocolor")
+SAMPLE = ("given_040", "given_046", "given_061", "given_075", "given_087", "own_gather_v_counts", "own_bucket_order",
+          "own_graph_launched_less", "own_implicit_order", "own_init_same_rank", "own_new_group_on_members_only",
+          "own_refused_call", "own_ring_blocking_sends", "own_split_without_nocolor")
 
 # Over NCCL, torch makes groups and this barrier through its store, which no recorder of NCCL sees.
 TORCH_OVER_MPI = ("own_monitored_barrier", "own_new_group_on_members_only")

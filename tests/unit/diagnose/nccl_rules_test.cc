@@ -1,4 +1,5 @@
 // The rules of NCCL one by one: what is told, how severe it is, and that what NCCL allows is not told.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -116,6 +117,32 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"SplitWithoutNoColour", "", {{"split a color=0"}, {"split a color=0"}, {}}, "certain creation_not_joined"},
     {"UnequalPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=4,1 recv_counts=2,1"}}, "certain size_differs"},
     {"EqualPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=3,1 recv_counts=2,1"}}, ""},
+}), [](const auto& test) { return test.param.name; });
+
+/// `{}` of a gather of MPI is the call of rank 1; the root expects two halves of rank 0 and three floats of rank 1.
+struct GatherCase {
+  std::string name;
+  std::string call;
+  std::string finding;
+};
+void PrintTo(const GatherCase& c, std::ostream* os) { *os << c.name; }
+class CountsOfMpi : public ::testing::TestWithParam<GatherCase> {};
+
+TEST_P(CountsOfMpi, AreComparedBetweenTwoMembers) {
+  const Job job = testing::job_from_json(fmt::format(R"({{"library": "mpi", "groups": {{"a": [0,1,2]}}, "ranks": {{
+    "0": ["gather_v a u8[0] root=2"], "1": ["{}"], "2": ["gather_v a f32 root=2 counts=0,3,0"]}}}})", GetParam().call));
+  const Report report = diagnose(job);
+  std::string first;
+  if (!report.findings.empty()) first = fmt::format("{} {}", severity_name(report.findings[0].severity), report.findings[0].finding_class);
+  EXPECT_EQ(first, GetParam().finding);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, CountsOfMpi, ::testing::ValuesIn(std::vector<GatherCase>{
+    {"Equal", "gather_v a f32[3] root=2", ""},
+    {"Fewer", "gather_v a f32[2] root=2", "certain size_differs"},
+    {"AnotherType", "gather_v a f64[3] root=2", "certain datatype_differs"},
+    {"AnotherTypeAndCount", "gather_v a f64[4] root=2", "certain size_differs"},
+    {"TypeWithoutASize", "gather_v a MPI_PACKED[12] root=2", ""},
 }), [](const auto& test) { return test.param.name; });
 
 TEST(NcclInit, RankThatIsSeenElsewhereIsToldOnlyAfterASecondLook) {
