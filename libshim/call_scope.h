@@ -112,7 +112,7 @@ inline CallScope::CallScope(const void* frame, const void* caller) noexcept : ca
   }
   active_ = true;
   enter_ticks_ = ticks();
-  site_ = site_id(caller_);
+  site_ = __builtin_expect(thread.scope_site != 0, 0) ? thread.scope_site : site_id(caller_);
 }
 
 inline void CallScope::reserve(std::uint32_t extensions) noexcept {

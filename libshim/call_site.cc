@@ -18,7 +18,7 @@ constinit Site g_sites[kSiteSlots] = {};
 namespace {
 
 constinit SpinLock g_lock;
-constinit std::uint32_t g_next_site = 1;
+constinit std::atomic<std::uint32_t> g_next_site{1};
 
 struct Module {
   std::uint64_t begin = 0;
@@ -175,7 +175,7 @@ std::uint32_t add_site(std::uint64_t address) noexcept {
   auto* record = static_cast<trace::CallSiteRecord*>(
       reserve_side(trace::SideKind::kCallSite, sizeof(trace::CallSiteRecord)));
   if (record != nullptr) {
-    site->id = g_next_site++;
+    site->id = next_site_id();
     record->site = site->id;
     record->module = module != nullptr ? module->id : 0;
     record->address = address;
@@ -186,13 +186,15 @@ std::uint32_t add_site(std::uint64_t address) noexcept {
   return site->id;
 }
 
+std::uint32_t next_site_id() noexcept { return g_next_site.fetch_add(1, std::memory_order_relaxed); }
+
 void reset_sites() noexcept {
   g_lock.unlock();
   for (Site& site : g_sites) {
     site.address.store(0, std::memory_order_relaxed);
     site.id = 0;
   }
-  g_next_site = 1;
+  g_next_site.store(1, std::memory_order_relaxed);
   g_module_count = 0;
 }
 

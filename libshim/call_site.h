@@ -33,6 +33,9 @@ inline std::uint32_t site_id(const void* address) noexcept {
   return 0;
 }
 
+/// An id for a site that is described in another way. Cold.
+std::uint32_t next_site_id() noexcept;
+
 /// For a new file after a fork.
 void reset_sites() noexcept;
 

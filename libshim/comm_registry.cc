@@ -183,7 +183,7 @@ std::uint32_t add_comm(const NewComm& made) noexcept {
   }
   const std::uint32_t creation = hash != 0 ? next_creation(hash) : 0;
   const std::uint64_t identity =
-      hash != 0 ? trace::mix(hash, std::uint64_t{creation} + 1) : made.identity;
+      made.identity != 0 ? made.identity : hash != 0 ? trace::mix(hash, std::uint64_t{creation} + 1) : 0;
   const std::uint32_t id = g_next_id++;
   trace::CommRecord* record = write_record(made, id, identity, creation, flags);
 

@@ -129,6 +129,9 @@ void read_config(Config& config) noexcept {
   const char* waits = variable("LOCKSTEP_HOST_WAITS");
   config.host_waits = waits == nullptr || std::strcmp(waits, "0") != 0;
 
+  const char* python = variable("LOCKSTEP_PYTHON");
+  config.python = python == nullptr || std::strcmp(python, "0") != 0;
+
   const char* directory = variable("LOCKSTEP_DIR");
   copy(config.directory, directory != nullptr ? directory : "lockstep-trace");
 

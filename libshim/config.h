@@ -11,6 +11,7 @@ inline constexpr std::size_t kMaxPath = 1024;  // small: these buffers stand on 
 struct Config {
   bool enabled = false;
   bool host_waits = true;  ///< LOCKSTEP_HOST_WAITS
+  bool python = true;      ///< LOCKSTEP_PYTHON
   std::uint64_t ring_bytes = 0;
   std::uint32_t file_mode = 0;
   bool local_dir_given = false;

@@ -86,7 +86,89 @@ void* find(void* first, const char* symbol, const char* const* libraries) noexce
   return found;
 }
 
+// The file that has `address`, as the loader knows it.
+struct Owner {
+  std::uint64_t address = 0;
+  char path[512] = {};
+  bool found = false;
+};
+
+int note_owner(dl_phdr_info* info, std::size_t, void* data) {
+  auto* owner = static_cast<Owner*>(data);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    const std::uint64_t begin = info->dlpi_addr + segment.p_vaddr;
+    if (owner->address < begin || owner->address >= begin + segment.p_memsz) continue;
+    owner->found = !Text(owner->path).add(info->dlpi_name != nullptr ? info->dlpi_name : "").cut();
+    return 1;
+  }
+  return 0;
+}
+
+Owner owner_of(const void* address) noexcept {
+  Owner owner;
+  owner.address = reinterpret_cast<std::uint64_t>(address);
+  dl_iterate_phdr(note_owner, &owner);
+  return owner;
+}
+
+// Path of the `wanted`-th loaded file.
+struct Numbered {
+  std::uint32_t wanted = 0;
+  std::uint32_t at = 0;
+  char path[512] = {};
+};
+
+int note_numbered(dl_phdr_info* info, std::size_t, void* data) {
+  auto* numbered = static_cast<Numbered*>(data);
+  if (numbered->at++ != numbered->wanted) return 0;
+  if (info->dlpi_name != nullptr) Text(numbered->path).add(info->dlpi_name);
+  return 1;
+}
+
+// What a library that is loaded has itself; nothing where it is ours.
+void* find_in(const char* path, const char* symbol) noexcept {
+  if (path[0] == '\0') return nullptr;
+  void* library = lockstep_dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  void* found = library != nullptr ? lockstep_dlsym(library, symbol) : nullptr;
+  return found != nullptr && std::strcmp(owner_of(found).path, owner_of(&g_recorder).path) != 0 ? found : nullptr;
+}
+
+// In any loaded file, the youngest first.
+void* find_anywhere(const char* symbol) noexcept {
+  constexpr std::uint32_t kMost = 4096;
+  Numbered last;
+  last.wanted = kMost;
+  dl_iterate_phdr(note_numbered, &last);
+  for (std::uint32_t i = last.at; i > 0; --i) {
+    Numbered one;
+    one.wanted = i - 1;
+    dl_iterate_phdr(note_numbered, &one);
+    if (void* found = find_in(one.path, symbol)) return found;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+void* find_beside(const void* address, const char* symbol, const char* name, bool& in_library) noexcept {
+  const ErrnoKeeper keep;
+  in_library = false;
+  if (!LOCKSTEP_LOADER_IS_THERE) return nullptr;
+  const Owner caller = owner_of(address);
+  void* found = caller.found ? find_in(caller.path, symbol) : nullptr;
+  // A caller that jumped leaves no address of its own.
+  const char* const names[] = {name, nullptr};
+  if (found == nullptr) found = find_loaded(symbol, names);
+  if (found == nullptr) found = find_anywhere(symbol);
+  lockstep_dlerror();
+  if (found != nullptr) {
+    const Owner owner = owner_of(found);
+    in_library = owner.found && name_matches(owner.path, names);
+  }
+  return found;
+}
 
 void* find_original(const char* symbol, const char* const* libraries) noexcept {
   return find(RTLD_NEXT, symbol, libraries);

@@ -13,4 +13,8 @@ void* find_original(const char* symbol, const char* const* libraries) noexcept;
 /// a copy of.
 void* find_visible(const char* symbol, const char* const* libraries) noexcept;
 
+/// The definition that the library or program with `address` in it finds in itself and in what it needs: what it would call if nothing were
+/// preloaded. Where that cannot be known, the one of the library called `name`, else any. `in_library`: it is of that library. Cold.
+void* find_beside(const void* address, const char* symbol, const char* name, bool& in_library) noexcept;
+
 }  // namespace lockstep::shim

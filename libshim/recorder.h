@@ -48,6 +48,7 @@ struct ThreadState {
   std::uint32_t index;
   std::uint32_t slot;        ///< of the block
   const void* foreign_site;  ///< call site that a Fortran entry saw, for the C entry behind it
+  std::uint32_t scope_site;  ///< call site of the Python code that calls below belong to; 0 = none
   std::uint32_t polls;       ///< used of `poll`; loops ask about a few things in turn
   Poll poll[4];
 };

@@ -42,6 +42,7 @@ void register_thread(ThreadState& thread) noexcept {
                        .index = 0,
                        .slot = ~std::uint32_t{0},
                        .foreign_site = thread.foreign_site,
+                       .scope_site = thread.scope_site,
                        .polls = 0,
                        .poll = {}};
   const ErrnoKeeper keep;

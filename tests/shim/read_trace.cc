@@ -112,8 +112,19 @@ void read_side_record(ReadTrace& trace, const Bytes& bytes, const SideHeader& he
       if (head.kind == SideKind::kCommName) trace.comm_names[record.subject] = text;
       break;
     }
-    case SideKind::kPythonSite:
+    case SideKind::kPythonSite: {
+      const auto record = bytes.get<PythonSiteRecord>(at);
+      at += sizeof record;
+      for (std::uint32_t i = 0; i < record.frames; ++i) {
+        ReadFrame frame;
+        frame.line = bytes.get<std::uint32_t>(at);
+        at += 4;
+        frame.file = bytes.text(at, end);
+        frame.function = bytes.text(at, end);
+        trace.python_sites[record.site].push_back(frame);
+      }
       break;
+    }
   }
 }
 
@@ -311,7 +322,13 @@ std::string describe(const ReadTrace& trace, const ReadCall& call) {
   if (site != trace.sites.end()) {
     const std::string& module = site->second.module;
     out << " at " << module.substr(module.rfind('/') + 1) << "+0x" << std::hex
-        << site->second.record.file_offset;
+        << site->second.record.file_offset << std::dec;
+  }
+  if (const auto frames = trace.python_sites.find(r.call_site); frames != trace.python_sites.end()) {
+    out << " at";
+    for (const ReadFrame& frame : frames->second) {
+      out << ' ' << frame.file.substr(frame.file.rfind('/') + 1) << ':' << frame.line << '(' << frame.function << ')';
+    }
   }
   return out.str();
 }

@@ -40,6 +40,11 @@ struct ReadSite {
   std::string module{};
 };
 
+struct ReadFrame {
+  std::uint32_t line = 0;
+  std::string file{}, function{};
+};
+
 struct ReadTrace {
   trace::FileHeader header{};
   trace::ProcessRecord process{};
@@ -49,6 +54,7 @@ struct ReadTrace {
   std::map<std::uint32_t, std::pair<std::string, std::uint64_t>> datatypes{};
   std::map<std::uint32_t, std::pair<std::string, std::uint64_t>> redops{};
   std::map<std::uint32_t, ReadSite> sites{};
+  std::map<std::uint32_t, std::vector<ReadFrame>> python_sites{};  ///< innermost first
   std::map<std::uint32_t, std::string> modules{};
   std::map<std::uint32_t, std::vector<std::uint64_t>> vectors{};
   std::vector<std::string> notes{};

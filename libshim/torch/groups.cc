@@ -1,0 +1,237 @@
+// See the header.
+#include "torch/groups.h"
+
+#include <cstring>
+
+#include "recorder.h"
+#include "spin_lock.h"
+#include "torch/scope.h"
+#include "trace_writer.h"
+
+namespace lockstep::shim::torch {
+namespace {
+
+constexpr std::int32_t kMostMembers = 1 << 16;
+
+// Backend -> communicator.
+struct Backend {
+  std::atomic<std::uint64_t> address{0};
+  std::atomic<Comm*> comm{nullptr};
+};
+constexpr std::uint32_t kBackends = 4096;
+constinit Backend g_backends[kBackends] = {};
+constinit SpinLock g_backends_lock;
+
+// How many groups of one name and one list of members there were.
+struct NameCount {
+  std::uint64_t hash = 0;
+  std::uint32_t groups = 0;
+};
+constexpr std::uint32_t kNames = 4096;
+constinit NameCount g_names[kNames] = {};
+
+// Members while they are collected; the interpreter's lock guards it, and its own where that does not exist.
+constinit SpinLock g_members_lock;
+constinit std::int32_t g_members[kMostMembers];
+
+std::uint32_t number_of(std::uint64_t hash) noexcept {
+  std::uint64_t at = hash;
+  for (std::uint32_t tries = 0; tries < 64; ++tries, ++at) {
+    NameCount& name = g_names[at % kNames];
+    if (name.hash == 0) name.hash = hash;
+    if (name.hash == hash) return name.groups++;
+  }
+  return 0;
+}
+
+/// torch's table `name`, by group: a module-level dict in every version.
+PyObject* entry_of(const char* table_name, PyObject* group) noexcept {
+  PyObject* module = loaded_module("torch.distributed.distributed_c10d");
+  const Ref table = attribute(module, table_name);
+  if (!table) return nullptr;
+  PyObject* entry = g_python.PyDict_GetItem(table.get(), group);
+  g_python.PyErr_Clear();
+  return entry;
+}
+
+/// Number that a method without arguments returns; `fallback` for anything else.
+long ask(PyObject* object, const char* method, long fallback) noexcept {
+  const Ref function = attribute(object, method);
+  const Ref nothing(g_python.PyTuple_New(0));
+  if (!function || !nothing) return fallback;
+  const Ref result(g_python.PyObject_Call(function.get(), nothing.get(), nullptr));
+  const long value = result ? g_python.PyLong_AsLong(result.get()) : fallback;
+  if (g_python.PyErr_Occurred() == nullptr) return value;
+  g_python.PyErr_Clear();
+  return fallback;
+}
+
+/// Fills g_members from {global rank: group rank}; false where it is not one to one.
+bool collect_members(PyObject* ranks, std::int32_t size) noexcept {
+  for (std::int32_t i = 0; i < size; ++i) g_members[i] = -1;
+  PySsize at = 0;
+  PyObject* global = nullptr;
+  PyObject* local = nullptr;
+  std::int32_t found = 0;
+  while (g_python.PyDict_Next(ranks, &at, &global, &local) != 0) {
+    const long member = g_python.PyLong_AsLong(global);
+    const long place = g_python.PyLong_AsLong(local);
+    if (place < 0 || place >= size || member < 0 || g_members[place] != -1) break;
+    g_members[place] = static_cast<std::int32_t>(member);
+    ++found;
+  }
+  g_python.PyErr_Clear();
+  return found == size;
+}
+
+std::uint64_t fold(const std::int32_t* members, std::int32_t count) noexcept {
+  std::uint64_t hash = 0;
+  for (std::int32_t i = 0; i < count; ++i) {
+    hash = trace::mix(hash ^ static_cast<std::uint32_t>(members[i]), static_cast<std::uint64_t>(i) + 1);
+  }
+  return hash;
+}
+
+PyObject* group_died(PyObject*, PyObject*, PyObject*) noexcept;
+constinit PyMethod g_died = {"lockstep_group_died", group_died, kVarargs | kKeywords, nullptr};
+
+// Groups whose end is watched: their weak references, which keep themselves alive here.
+struct Watched {
+  PyObject* reference = nullptr;
+  std::uint64_t group = 0;
+};
+constexpr std::uint32_t kMostWatched = 4096;
+constinit Watched g_watched[kMostWatched] = {};
+
+// Another object may get the address: then it is another group.
+void forget_group(std::uint64_t group) noexcept {
+  Comm* comm = find_comm(group);
+  if (comm == nullptr) return;
+  {
+    const SpinGuard guard(g_backends_lock);
+    for (Backend& backend : g_backends) {
+      if (backend.comm.load(std::memory_order_relaxed) == comm) backend.comm.store(nullptr, std::memory_order_release);
+    }
+  }
+  if (recorder_is_on()) remove_comm(group);
+}
+
+PyObject* group_died(PyObject*, PyObject* arguments, PyObject*) noexcept {
+  PyObject* reference = g_python.PyTuple_GetItem(arguments, 0);
+  for (Watched& watched : g_watched) {
+    if (watched.reference == nullptr || watched.reference != reference) continue;
+    watched.reference = nullptr;
+    forget_group(watched.group);
+    g_python.Py_DecRef(reference);
+    break;
+  }
+  g_python.Py_IncRef(g_python.none);
+  return g_python.none;
+}
+
+void watch(PyObject* group) noexcept {
+  for (Watched& watched : g_watched) {
+    if (watched.reference != nullptr) continue;
+    const Ref callback(g_python.PyCFunction_NewEx(&g_died, nullptr, nullptr));
+    if (callback) watched.reference = g_python.PyWeakref_NewRef(group, callback.get());
+    watched.group = reinterpret_cast<std::uint64_t>(group);
+    break;
+  }
+  g_python.PyErr_Clear();
+}
+
+/// Cold.
+Comm* add_group(PyObject* group) noexcept {
+  const ErrorKeeper keep;
+  const ErrnoKeeper keep_errno;
+  NewComm made;
+  made.handle = reinterpret_cast<std::uint64_t>(group);
+  made.library = trace::Library::kTorch;
+  made.flags = trace::kCommAdopted;
+  made.rank = static_cast<std::int32_t>(ask(group, "rank", -1));
+  made.nranks = static_cast<std::int32_t>(ask(group, "size", 0));
+  PyObject* name = entry_of("_pg_names", group);
+  const char* text = text_of(name);
+  made.name = text != nullptr && std::strlen(text) < 512 ? text : "";
+  const Ref world = attribute(loaded_module("torch.distributed.distributed_c10d"), "GroupMember");
+  const Ref default_group = attribute(world.get(), "WORLD");
+  made.kind = default_group.get() == group ? OpKind::kInit : OpKind::kNewGroup;
+
+  PyObject* ranks = entry_of("_pg_group_ranks", group);
+  {
+    const SpinGuard guard(g_members_lock);
+    if (ranks != nullptr && text != nullptr && made.nranks > 0 && made.nranks <= kMostMembers && collect_members(ranks, made.nranks)) {
+      made.members = g_members;
+      const std::uint64_t hash =
+          trace::mix(fold(g_members, made.nranks) ^ trace::text_hash(text, std::strlen(text)), 0x746F'7263'68U);
+      made.identity = trace::mix(hash, std::uint64_t{number_of(hash)} + 1);
+      if (made.identity == 0) made.identity = 1;
+    }
+    add_comm(made);
+  }
+  Comm* comm = find_comm(made.handle);
+  if (comm == nullptr) return nullptr;
+  watch(group);
+  const Ref description = attribute(group, "group_desc");
+  if (const char* said = text_of(description.get()); said != nullptr && *said != '\0' && std::strcmp(said, "undefined") != 0) {
+    write_text(trace::SideKind::kCommName, comm->id, said);
+  }
+  trace::FileHeader& header = *g_recorder.map.header;
+  if (made.kind == OpKind::kInit && header.job_rank < 0) {
+    header.job_rank = made.rank;
+    header.job_ranks = made.nranks;
+  }
+  return comm;
+}
+
+Backend* place_of(const void* backend, bool make) noexcept {
+  const auto address = reinterpret_cast<std::uint64_t>(backend);
+  std::uint64_t at = spread(address);
+  for (std::uint32_t tries = 0; tries < 64; ++tries, ++at) {
+    Backend& place = g_backends[at % kBackends];
+    std::uint64_t found = place.address.load(std::memory_order_acquire);
+    if (found == 0 && make && place.address.compare_exchange_strong(found, address)) found = address;
+    if (found == address) return &place;
+    if (found == 0) return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Comm* comm_of_group(PyObject* group) noexcept {
+  if (group == nullptr || group == g_python.none) return nullptr;
+  if (Comm* known = find_comm(reinterpret_cast<std::uint64_t>(group))) return known;
+  return add_group(group);
+}
+
+Comm* comm_of_backend(const void* backend) noexcept {
+  Backend* place = place_of(backend, true);
+  if (place == nullptr) return t_torch.group;
+  if (Comm* known = place->comm.load(std::memory_order_acquire)) return known;
+  Comm* comm = t_torch.group;
+  if (comm == nullptr) {
+    NewComm made;
+    made.handle = reinterpret_cast<std::uint64_t>(backend);
+    made.library = trace::Library::kTorch;
+    made.flags = trace::kCommAdopted;
+    made.rank = -1;
+    add_comm(made);
+    comm = find_comm(made.handle);
+  }
+  place->comm.store(comm, std::memory_order_release);
+  return comm;
+}
+
+void forget_backend(const void* backend) noexcept {
+  if (Backend* place = place_of(backend, false)) place->comm.store(nullptr, std::memory_order_release);
+}
+
+void reset_groups() noexcept {
+  g_backends_lock.unlock();
+  g_members_lock.unlock();
+  for (Backend& backend : g_backends) backend.comm.store(nullptr, std::memory_order_relaxed);
+  for (NameCount& name : g_names) name = NameCount{};
+}
+
+}  // namespace lockstep::shim::torch

@@ -1,0 +1,21 @@
+// Process groups of torch.distributed -> communicators of the trace: name, description, members and identity, taken once from torch's own tables.
+#pragma once
+
+#include "comm_registry.h"
+#include "torch/python_api.h"
+
+namespace lockstep::shim::torch {
+
+/// The communicator of a ProcessGroup object of Python; registered at first sight. The interpreter's lock is held. Null: no room.
+Comm* comm_of_group(PyObject* group) noexcept;
+
+/// The communicator that a backend object of torch's C++ works for; one that no group is known for has no members and no identity.
+Comm* comm_of_backend(const void* backend) noexcept;
+
+/// A new backend stands at this address: what was known of an earlier one there is not true any more.
+void forget_backend(const void* backend) noexcept;
+
+/// For a new file after a fork.
+void reset_groups() noexcept;
+
+}  // namespace lockstep::shim::torch

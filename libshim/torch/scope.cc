@@ -1,0 +1,60 @@
+// See the header.
+#include "torch/scope.h"
+
+#include "torch/groups.h"
+#include "torch/python_sites.h"
+#include "torch/recording.h"
+
+namespace lockstep::shim::torch {
+
+constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec"))) = {};
+
+namespace {
+constinit std::atomic<bool> g_installed{false};
+}
+
+bool python_is_installed() noexcept { return g_installed.load(std::memory_order_acquire); }
+void set_python_installed() noexcept { g_installed.store(true, std::memory_order_release); }
+
+PythonScope::PythonScope(PyObject* group) noexcept {
+  if (!recording_is_possible()) return;
+  begin_file();
+  active_ = true;
+  outermost_ = t_thread.frame == nullptr;
+  site_before_ = t_thread.scope_site;
+  group_before_ = t_torch.group;
+  t_thread.scope_site = python_site(nullptr);
+  if (group != nullptr) t_torch.group = comm_of_group(group);
+}
+
+void PythonScope::end(bool failed) noexcept {
+  if (!active_) return;
+  t_thread.scope_site = site_before_;
+  t_torch.group = group_before_;
+  if (__builtin_expect(failed && outermost_, 0)) close_left_call();
+}
+
+SiteOfCall::SiteOfCall(const void* frame) noexcept : before_(t_thread.scope_site) {
+  if (before_ != 0 && t_torch.native == nullptr) return;
+  if (!recording_is_possible()) return;
+  // Inside another recorded call of this thread: nothing will be recorded.
+  if (t_thread.frame != nullptr && frame < t_thread.frame) return;
+  begin_file();
+  t_thread.scope_site = site_from_outside(t_torch.native);
+}
+
+void close_left_call() noexcept {
+  TorchThread& torch = t_torch;
+  if (torch.open_frame == nullptr || t_thread.frame != torch.open_frame) return;
+  t_thread.frame = nullptr;
+  torch.open_frame = nullptr;
+  if (torch.open_comm != nullptr && torch.open_comm->inside.load(std::memory_order_relaxed) == t_thread.thread) {
+    torch.open_comm->inside.store(0, std::memory_order_relaxed);
+  }
+  trace::CallRecord* record = torch.open;
+  if (record == nullptr || !recorder_is_on() || t_thread.epoch != g_recorder.epoch || record->commit != torch.open_commit) return;
+  record->result = 255;
+  std::atomic_ref(record->return_ticks).store(ticks(), std::memory_order_release);
+}
+
+}  // namespace lockstep::shim::torch

@@ -1,0 +1,64 @@
+// The Python call that a thread is inside: its site and process group, which the calls of backends below it take over.
+#pragma once
+
+#include <cstdint>
+
+#include "call_scope.h"
+#include "torch/python_api.h"
+
+namespace lockstep::shim::torch {
+
+/// What one thread keeps. Trivial, initial-exec and small, as ThreadState is.
+struct TorchThread {
+  Comm* group;         ///< of the process group whose method runs; null = none
+  const char* native;  ///< what torch's C++ is about, where it makes calls by itself; null = nothing known
+  const void* reducer; ///< DistributedDataParallel's, while it issues what it will wait for at the end of the backward pass
+  // The recorded call that is running, should an exception leave it.
+  trace::CallRecord* open;
+  const void* open_frame;
+  Comm* open_comm;
+  std::uint32_t open_commit;
+  bool is_worker;              ///< a thread of a backend, which does what was issued: not the program
+  std::uint32_t constructing;  ///< depth of init_process_group, new_group ...
+};
+extern constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec")));
+
+/// Recording is on, or begins now.
+inline bool recording_is_possible() noexcept {
+  if (__builtin_expect(recorder_is_on(), 1)) return true;
+  return g_recorder.phase != nullptr && g_recorder.phase->load(std::memory_order_acquire) == kPhaseNew && start_recorder();
+}
+
+/// Whether the Python side was found and may be used.
+bool python_is_installed() noexcept;
+void set_python_installed() noexcept;
+
+/// Stands around a call of torch's binding that was made by Python code; the interpreter's lock is held at both ends.
+class PythonScope {
+ public:
+  /// `group` is the process group that the call is about, or null.
+  explicit PythonScope(PyObject* group) noexcept;
+  /// `failed`: an exception came out of it; what was recorded below and never returned was left by it.
+  void end(bool failed) noexcept;
+
+ private:
+  std::uint32_t site_before_ = 0;
+  Comm* group_before_ = nullptr;
+  bool active_ = false;
+  bool outermost_ = false;
+};
+
+/// The site for a call of a backend while it is entered: the scope's, else what can be found out from here.
+class SiteOfCall {
+ public:
+  explicit SiteOfCall(const void* frame) noexcept;
+  void restore() noexcept { t_thread.scope_site = before_; }
+
+ private:
+  std::uint32_t before_;
+};
+
+/// The recorded call that an exception left, if there is one, ends here.
+void close_left_call() noexcept;
+
+}  // namespace lockstep::shim::torch
