@@ -9,23 +9,6 @@ namespace {
 
 constexpr std::int32_t kNowhere = -1;
 
-/// keys, made finer by the sizes of the rank's groups.
-std::vector<std::int32_t> keys_with_sizes(const Layout& layout, std::span<const std::int32_t> keys) {
-  std::map<std::vector<std::int64_t>, std::int32_t> numbers;
-  std::vector<std::int32_t> refined;
-  refined.reserve(keys.size());
-  std::vector<std::int64_t> key;
-  for (std::int32_t rank = 0; rank < layout.world; ++rank) {
-    key.assign(1, keys[static_cast<std::size_t>(rank)]);
-    for (const auto& [name, family] : layout.families) {
-      const std::int32_t group = family.group_of_rank[static_cast<std::size_t>(rank)];
-      key.push_back(group < 0 ? 0 : std::ssize(family.groups[static_cast<std::size_t>(group)]));
-    }
-    refined.push_back(numbers.emplace(key, static_cast<std::int32_t>(numbers.size())).first->second);
-  }
-  return refined;
-}
-
 /// The ranks as a box of stages, data and tensor indices; empty where the layout is none.
 class Box {
  public:
@@ -189,12 +172,27 @@ std::vector<std::int32_t> AlikeRanks::all_like(std::span<const std::int32_t> ran
   return all;
 }
 
+std::vector<std::int32_t> program_keys(const Layout& layout, std::span<const std::int32_t> keys) {
+  std::map<std::vector<std::int64_t>, std::int32_t> numbers;
+  std::vector<std::int32_t> refined;
+  refined.reserve(keys.size());
+  std::vector<std::int64_t> key;
+  for (std::int32_t rank = 0; rank < layout.world; ++rank) {
+    key.assign(1, keys[static_cast<std::size_t>(rank)]);
+    for (const auto& [name, family] : layout.families) {
+      const std::int32_t group = family.group_of_rank[static_cast<std::size_t>(rank)];
+      key.push_back(group < 0 ? 0 : std::ssize(family.groups[static_cast<std::size_t>(group)]));
+    }
+    refined.push_back(numbers.emplace(key, static_cast<std::int32_t>(numbers.size())).first->second);
+  }
+  return refined;
+}
+
 std::optional<AlikeRanks> find_alike_ranks(const Layout& layout, std::span<const std::int32_t> keys) {
   const Box box(layout);
   if (box.empty()) return std::nullopt;
-  const std::vector<std::int32_t> refined = keys_with_sizes(layout, keys);
-  const std::vector<std::int32_t> data = join_indices(box, 1, refined);
-  const std::vector<std::int32_t> tensor = join_indices(box, 2, refined);
+  const std::vector<std::int32_t> data = join_indices(box, 1, keys);
+  const std::vector<std::int32_t> tensor = join_indices(box, 2, keys);
   struct Attempt {
     bool data = false, tensor = false;
   };
@@ -206,7 +204,7 @@ std::optional<AlikeRanks> find_alike_ranks(const Layout& layout, std::span<const
           box.rank_at({layout.coordinate(Axis::kStage, rank), attempt.data ? data[static_cast<std::size_t>(d)] : d,
                        attempt.tensor ? tensor[static_cast<std::size_t>(t)] : t});
     }
-    auto proven = prove(layout, refined, std::move(image));
+    auto proven = prove(layout, keys, std::move(image));
     if (proven && std::ssize(proven->kept) < layout.world) return proven;
   }
   return std::nullopt;

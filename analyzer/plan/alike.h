@@ -51,8 +51,11 @@ struct AlikeRanks {
   std::vector<std::int32_t> all_like(std::span<const std::int32_t> ranks) const;
 };
 
-/// Which ranks of the layout to keep. `keys[rank]` says what decides about the rank's program: equal only where it is
-/// equal, sizes of groups apart. Along the data and tensor axes indices whose slices of the world are alike are joined;
+/// `keys` made finer by the sizes of the rank's groups: with `keys[rank]` for its stage and settings, what decides about
+/// its program.
+std::vector<std::int32_t> program_keys(const Layout& layout, std::span<const std::int32_t> keys);
+
+/// Which ranks of the layout to keep; `keys` are those of program_keys(). Along the data and tensor axes indices whose slices of the world are alike are joined;
 /// where not all are alike, enough of each sort are kept that what most members of a group do stays what most do.
 /// Nothing where no two ranks can be shown to be alike. O(world * families)
 std::optional<AlikeRanks> find_alike_ranks(const Layout& layout, std::span<const std::int32_t> keys);

@@ -208,7 +208,7 @@ class DeepSpeedStep final : public StepProgram {
                            .label = fmt::format("sparse gradient of {}", owned.parameter->name)});
     }
     calls_.set(sparse_, number,
-               number > 0 ? fmt::format("rank {} has {} sparse gradient{}", calls_.rank(), number,
+               number > 0 ? fmt::format("{} has {} sparse gradient{}", kThisRank, number,
                                         number == 1 ? "" : "s")
                           : "");
   }

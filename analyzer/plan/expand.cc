@@ -111,16 +111,17 @@ struct Frame {
   const SettingsTable& settings;
   std::span<const Iteration> iterations;
   std::span<const Timeline> timelines;  ///< of the iterations
+  std::span<const std::int32_t> keys{};  ///< by rank: equal where programs are
 };
 
-/// Ranks of one stage and with one set of settings.
+/// Ranks of one stage, with one set of settings and sizes of groups: they have one program.
 std::vector<std::int32_t> keys_of_all(const Frame& frame) {
   std::vector<std::int32_t> keys;
   const auto settings = static_cast<std::int32_t>(frame.settings.different.size());
   for (std::int32_t rank = 0; rank < frame.layout.world; ++rank)
     keys.push_back(frame.layout.coordinate(Axis::kStage, rank) * settings +
                    frame.settings.of_rank[static_cast<std::size_t>(rank)]);
-  return keys;
+  return program_keys(frame.layout, keys);
 }
 
 /// Ranks that others stand for have their values.
@@ -139,29 +140,36 @@ std::optional<Expansion> expand_ranks(const Frame& frame, std::optional<AlikeRan
   builder.set_library(Library::kTorch);
   builder.set_name(plan.name);
   RankCalls calls(builder, frame.layout, alike ? &*alike : nullptr);
-  std::vector<std::pair<PipelineCalls, std::unique_ptr<StepProgram>>> iterations;
+  std::vector<std::pair<std::unique_ptr<PipelineCalls>, std::unique_ptr<StepProgram>>> iterations;
   for (std::size_t i = 0; i < frame.iterations.size(); ++i)
-    iterations.emplace_back(PipelineCalls(plan, frame.parts, frame.timelines[i], calls),
+    iterations.emplace_back(std::make_unique<PipelineCalls>(plan, frame.parts, frame.timelines[i], calls),
                             make_step(plan, frame.iterations[i], calls));
+  std::map<std::int32_t, std::int32_t> models;  // by key: the rank that was expanded
   StageCache stages(plan, frame.parts);
   std::vector<bool> listed(static_cast<std::size_t>(plan.topology.pipe), false);
   std::size_t ranks = 0;
   for (std::int32_t rank = 0; rank < frame.layout.world; ++rank) {
     if (alike && alike->image_of(rank) != rank) continue;
+    const auto [model, is_new] = models.try_emplace(frame.keys[static_cast<std::size_t>(rank)], rank);
     const std::int32_t stage_index = frame.layout.coordinate(Axis::kStage, rank);
     const RankSettings& settings = frame.settings.of(rank);
     const Stage& stage = stages.get(stage_index, settings);
     if (!listed[static_cast<std::size_t>(stage_index)]) expansion.stages.emplace(rank, stage);
     listed[static_cast<std::size_t>(stage_index)] = true;
+    ++ranks;
+    if (!is_new && !alike) {
+      calls.begin_like(rank, model->second);
+      continue;
+    }
     calls.begin(rank);
     const RankState state{stage, settings, stage_index};
     for (auto& [pipeline, step] : iterations) {
-      pipeline.run(state, *step);
+      pipeline->run(state, *step);
       step->finish(state);
     }
-    ++ranks;
   }
   if (!calls.alike_holds()) return std::nullopt;
+  for (const std::int32_t key : frame.keys) expansion.program_of.push_back(models.at(key));
   builder.set_ranks_expected(ranks);
   expansion.quantities = calls.take_quantities();
   expansion.controls = calls.take_controls();
@@ -204,10 +212,12 @@ Result<Expansion> expand(const Plan& plan, std::span<const Iteration> iterations
   }
 
   const SettingsTable settings = settings_of_all(plan, *layout);
-  const Frame frame{plan, *parts, *layout, settings, iterations, timelines};
+  Frame frame{plan, *parts, *layout, settings, iterations, timelines};
+  const std::vector<std::int32_t> keys = keys_of_all(frame);
+  frame.keys = keys;
   std::optional<Expansion> expansion;
   if (ranks == Ranks::kAlikeOnce)
-    if (auto alike = find_alike_ranks(*layout, keys_of_all(frame)))
+    if (auto alike = find_alike_ranks(*layout, keys))
       expansion = expand_ranks(frame, std::move(alike));
   if (!expansion) expansion = expand_ranks(frame, std::nullopt);
   expansion->layout = *std::move(layout);

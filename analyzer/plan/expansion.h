@@ -36,15 +36,19 @@ struct Quantity {
   std::string fix{};                    ///< what would make it the same everywhere, or of no consequence
   std::string field{};                  ///< of the plan that decides: "partition"
   std::vector<std::int64_t> by_rank{};  ///< kUnset where the rank never came to it
-  std::map<std::int32_t, std::string> reasons{};  ///< by rank: why it is what it is there
+  /// By rank of Expansion::program_of: why it is what it is there. kThisRank stands for "rank 3".
+  std::map<std::int32_t, std::string> reasons{};
   static constexpr std::int64_t kUnset = -1;
 };
 using QuantityIndex = std::size_t;
+
+inline constexpr std::string_view kThisRank = "<this rank>";
 
 struct Expansion {
   Job job{};  ///< of all ranks, or of those that are kept
   std::optional<AlikeRanks> alike{};  ///< what stands for ranks that are not in the job
   Layout layout{};
+  std::vector<std::int32_t> program_of{};  ///< by rank: the first rank that has the same program
   Parts parts{};
   std::map<std::int32_t, Stage> stages{};  ///< by rank: of the first rank of each stage
   std::vector<Quantity> quantities{};

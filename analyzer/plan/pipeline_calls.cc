@@ -117,105 +117,117 @@ Result<Timeline> plan_timeline(const Plan& plan, Iteration iteration) {
   return unknown_schedule(plan, "");
 }
 
+namespace {
+
+ScheduleSource source_of(Framework framework) {
+  switch (framework) {
+    case Framework::kDeepSpeed:
+      return ScheduleSource::kDeepSpeed;
+    case Framework::kMegatron:
+      return ScheduleSource::kMegatron;
+    case Framework::kTorch:
+      return ScheduleSource::kTorch;
+  }
+  return ScheduleSource::kMegatron;
+}
+
+}  // namespace
+
 PipelineCalls::PipelineCalls(const Plan& plan, const Parts& parts, const Timeline& timeline, RankCalls& calls)
-    : plan_(plan), timeline_(timeline), calls_(calls), unknown_(calls.symbol("activation")) {
+    : plan_(plan), timeline_(timeline), calls_(calls) {
+  unknown_ = {calls.symbol("activation"), calls.datatype(plan.datatype)};
+  token_ = {{Count::of(1), calls.datatype("f32")}};
   for (std::size_t part = 0; part + 1 < parts.size(); ++part)
-    boundaries_.push_back(boundary_tensors(plan, parts, part));
+    boundaries_.push_back(boundary_of(boundary_tensors(plan, parts, part)));
+  no_boundary_ = boundary_of({});
   constexpr Function kSenders[] = {{"pipe/p2p.py", "send_or_recv"},
                                    {"pipeline_parallel/p2p_communication.py", "_communicate"},
                                    {"distributed/pipelining/schedules.py", "_batch_p2p"}};
-  message_site_ = calls.site({kSenders[static_cast<std::size_t>(plan.framework)]}, {});
+  LoweringOptions options{.source = source_of(plan.framework),
+                          .site = calls.site({kSenders[static_cast<std::size_t>(plan.framework)]}, {})};
+  options.tensors = [this](std::int32_t rank, const Message& message) { return tensors(rank, message); };
+  lowering_ = std::make_unique<ScheduleLowering>(calls.builder(), timeline, options);
+}
+
+PipelineCalls::Boundary PipelineCalls::boundary_of(const std::vector<TensorShape>& outputs) const {
+  Boundary boundary{.shapes = shape_messages(outputs)};
+  for (const TensorShape& output : outputs) {
+    const std::string& datatype = output.datatype.empty() ? plan_.datatype : output.datatype;
+    const MessageTensor tensor{Count::of(output.elements()), calls_.datatype(datatype)};
+    boundary.activations.push_back(tensor);
+    if (is_floating(output.datatype)) boundary.gradients.push_back(tensor);  // a mask has none
+  }
+  if (outputs.empty()) boundary.activations = boundary.gradients = {unknown_};
+  return boundary;
 }
 
 // DeepSpeed's old versions send the shapes in several messages: kind, number of dimensions, dimensions of
 // each tensor.
-std::vector<PipelineCalls::Tensor> PipelineCalls::shape_messages(
+std::vector<MessageTensor> PipelineCalls::shape_messages(
     const std::vector<TensorShape>& outputs) const {
-  if (plan_.framework != Framework::kDeepSpeed) return {{Count::of(3), "i64"}};
-  if (deepspeed_behaviour(plan_.version).one_meta_message) return {{Count::of(256), "i32"}};
-  std::vector<Tensor> messages{{Count::of(1), "i64"}};
-  if (outputs.size() > 1) messages.push_back({Count::of(1), "i64"});  // how many
+  const DatatypeIndex integer = calls_.datatype("i64");
+  if (plan_.framework != Framework::kDeepSpeed) return {{Count::of(3), integer}};
+  if (deepspeed_behaviour(plan_.version).one_meta_message) return {{Count::of(256), calls_.datatype("i32")}};
+  std::vector<MessageTensor> messages{{Count::of(1), integer}};
+  if (outputs.size() > 1) messages.push_back({Count::of(1), integer});  // how many
   for (const TensorShape& output : outputs) {
-    if (outputs.size() > 1) messages.push_back({Count::of(1), "i64"});  // datatype
-    messages.push_back({Count::of(1), "i64"});
-    messages.push_back({Count::of(output.sizes.size()), "i64"});
+    if (outputs.size() > 1) messages.push_back({Count::of(1), integer});  // datatype
+    messages.push_back({Count::of(1), integer});
+    messages.push_back({Count::of(output.sizes.size()), integer});
   }
   return messages;
 }
 
-std::vector<PipelineCalls::Tensor> PipelineCalls::tensors(const Message& message, std::int32_t me) const {
-  const std::int32_t stages = timeline_.size();
-  const std::int32_t sender = message.send ? me : message.peer;
-  const std::int32_t part = stage_of(timeline_.placement, stages, sender, message.payload.chunk);
-  const std::int32_t boundary = message.payload.carries == Carries::kGradient ? part - 1 : part;
-  const std::vector<TensorShape> kNone;
-  const bool known = boundary >= 0 && boundary < static_cast<std::int32_t>(boundaries_.size());
-  const std::vector<TensorShape>& outputs = known ? boundaries_[static_cast<std::size_t>(boundary)] : kNone;
-  if (message.payload.carries == Carries::kShape) return shape_messages(outputs);
-  if (message.payload.carries == Carries::kToken) return {{Count::of(1), "f32"}};
-  std::vector<Tensor> tensors;
-  for (const TensorShape& output : outputs) {
-    if (message.payload.carries == Carries::kGradient && !is_floating(output.datatype))
-      continue;  // a mask has none
-    tensors.push_back(
-        {Count::of(output.elements()), output.datatype.empty() ? plan_.datatype : output.datatype});
+std::span<const MessageTensor> PipelineCalls::tensors(std::int32_t rank, const Message& message) const {
+  const std::int32_t sender = message.send ? rank : message.peer;
+  const std::int32_t part = stage_of(timeline_.placement, timeline_.size(), sender, message.payload.chunk);
+  const std::int32_t index = message.payload.carries == Carries::kGradient ? part - 1 : part;
+  const bool known = index >= 0 && index < std::ssize(boundaries_);
+  const Boundary& boundary = known ? boundaries_[static_cast<std::size_t>(index)] : no_boundary_;
+  switch (message.payload.carries) {
+    case Carries::kActivation:
+      return boundary.activations;
+    case Carries::kGradient:
+      return boundary.gradients;
+    case Carries::kShape:
+      return boundary.shapes;
+    case Carries::kToken:
+      return token_;
   }
-  if (outputs.empty()) tensors.push_back({unknown_, plan_.datatype});
-  return tensors;
-}
-
-void PipelineCalls::issue(const RankTimeline& timeline, const Step& step, std::int32_t me) {
-  const bool async = step.kind == StepKind::kAsync || step.kind == StepKind::kBatch;
-  const std::uint32_t launch = step.kind == StepKind::kBatch ? calls_.next_launch() : 0;
-  const std::string_view pipe_family = plan_.framework == Framework::kDeepSpeed ? "pipe" : "pp";
-  // DeepSpeed sends between job ranks, on the group of all.
-  const std::string_view own_family = plan_.framework == Framework::kDeepSpeed ? "world" : "pp";
-  const std::string handle = async ? fmt::format("p{}", step.id) : std::string();
-  for (const Message& message : timeline.messages_of(step)) {
-    const std::string payload = payload_text(message.payload);
-    const OpKind kind = async ? (message.send ? OpKind::kIsend : OpKind::kIrecv)
-                              : (message.send ? OpKind::kSend : OpKind::kRecv);
-    for (const Tensor& tensor : tensors(message, me))
-      calls_.message(message_site_, {.kind = kind,
-                                     .family = message.world ? "world" : own_family,
-                                     .peers = pipe_family,
-                                     .peer = message.peer,
-                                     .count = tensor.count,
-                                     .datatype = tensor.datatype,
-                                     .payload = payload,
-                                     .handle = handle,
-                                     .launch = launch});
-  }
+  return {};
 }
 
 void PipelineCalls::run(const RankState& state, StepProgram& step_program) {
   const auto me = static_cast<std::int32_t>(state.stage_index);
-  const RankTimeline& timeline = timeline_.ranks[static_cast<std::size_t>(me)];
   const auto last_micro_batch = static_cast<std::int32_t>(plan_.schedule.micro_batches) - 1;
-  for (const Step& step : timeline.steps) {
+  PipelinePlace place;
+  RankList ranks;
+  const std::vector<Message>& messages = timeline_.ranks[static_cast<std::size_t>(me)].messages;
+  if (!messages.empty()) {
+    // DeepSpeed sends between job ranks, on the group of all.
+    const bool on_world = plan_.framework == Framework::kDeepSpeed;
+    ranks = calls_.partners(on_world ? "pipe" : "pp");
+    if (on_world || std::ranges::any_of(messages, &Message::world)) place.world = calls_.communicator("world");
+    place.pipeline = on_world ? place.world : calls_.communicator("pp");
+    place.ranks = ranks;
+  }
+  lowering_->append(me, place, calls_.program(), [&](const Step& step, OperationTable&) {
     switch (step.kind) {
       case StepKind::kForward:
-        step_program.forward(state, step.chunk);
-        break;
+        return step_program.forward(state, step.chunk);
       case StepKind::kBackward:
       case StepKind::kBackwardWeight:
-        step_program.backward(state, step.chunk, step.micro_batch == last_micro_batch);
-        break;
+        return step_program.backward(state, step.chunk, step.micro_batch == last_micro_batch);
+      case StepKind::kMark:
+        return step_program.at(step.mark, state);
       case StepKind::kBackwardInput:
-        break;
       case StepKind::kBatch:
       case StepKind::kAsync:
       case StepKind::kBlocking:
-        issue(timeline, step, me);
-        break;
       case StepKind::kWait:
-        calls_.wait(message_site_, fmt::format("p{}", step.id));
-        break;
-      case StepKind::kMark:
-        step_program.at(step.mark, state);
-        break;
+        return;
     }
-  }
+  });
 }
 
 }  // namespace lockstep::plan

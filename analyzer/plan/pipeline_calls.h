@@ -1,8 +1,13 @@
-// From a schedule's timeline to calls: every message with its tensors, every mark to the step of the
-// framework.
+// What a rank of a plan does in its schedule: messages with the tensors that the layers hand on, and the framework's step
+// at marks and computations.
 #pragma once
 
+#include <memory>
+#include <span>
+#include <vector>
+
 #include "plan/rank_calls.h"
+#include "plan/schedule/lower_to_job.h"
 #include "plan/schedule/timeline.h"
 #include "plan/step.h"
 
@@ -14,25 +19,31 @@ Result<Timeline> plan_timeline(const Plan& plan, Iteration iteration);
 class PipelineCalls {
  public:
   PipelineCalls(const Plan& plan, const Parts& parts, const Timeline& timeline, RankCalls& calls);
+  PipelineCalls(const PipelineCalls&) = delete;  // its lowering asks it for tensors
+  PipelineCalls& operator=(const PipelineCalls&) = delete;
 
   /// All that the rank at which `calls` stands does in the schedule.
   void run(const RankState& state, StepProgram& step);
 
  private:
-  struct Tensor {
-    Count count{};
-    std::string datatype{};
+  /// What a part of the layers hands on to the next.
+  struct Boundary {
+    std::vector<MessageTensor> activations{};
+    std::vector<MessageTensor> gradients{};
+    std::vector<MessageTensor> shapes{};  ///< the handshake before it
   };
-  std::vector<Tensor> tensors(const Message& message, std::int32_t me) const;
-  std::vector<Tensor> shape_messages(const std::vector<TensorShape>& outputs) const;
-  void issue(const RankTimeline& timeline, const Step& step, std::int32_t me);
+  Boundary boundary_of(const std::vector<TensorShape>& outputs) const;
+  std::vector<MessageTensor> shape_messages(const std::vector<TensorShape>& outputs) const;
+  std::span<const MessageTensor> tensors(std::int32_t rank, const Message& message) const;
 
   const Plan& plan_;
   const Timeline& timeline_;
   RankCalls& calls_;
-  std::vector<std::vector<TensorShape>> boundaries_{};  ///< by part: what it hands on
-  Count unknown_{};                                     ///< elements of a tensor that the plan does not give
-  SiteIndex message_site_{};
+  std::vector<Boundary> boundaries_{};  ///< by part
+  Boundary no_boundary_{};              ///< of a part that there is not
+  MessageTensor unknown_{};             ///< a tensor that the plan does not give
+  std::vector<MessageTensor> token_{};
+  std::unique_ptr<ScheduleLowering> lowering_{};
 };
 
 }  // namespace lockstep::plan

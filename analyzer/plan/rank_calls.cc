@@ -28,7 +28,6 @@ SiteIndex RankCalls::site(std::initializer_list<Function> frames, std::vector<Qu
 
 void RankCalls::begin(std::int32_t rank) {
   rank_ = rank;
-  launches_ = 0;
   communicators_.clear();
   Program& program = builder_.program(rank);
   program.end = {EndKind::kExited, 0};
@@ -93,26 +92,50 @@ void RankCalls::collective(SiteIndex site, const Collective& call) {
   operation.extra = label(call.label);
 }
 
-void RankCalls::message(SiteIndex site, const Message& message) {
-  const CommIndex comm = communicator(message.family);
-  if (comm == kNoComm) return;
-  Operation& operation = add(site);
-  operation.kind = message.kind;
-  if (message.kind == OpKind::kIsend || message.kind == OpKind::kIrecv) operation.flags |= kOpNonblocking;
-  operation.comm = comm;
-  operation.peer = stand_in((*layout_.group(message.peers, rank_))[static_cast<std::size_t>(message.peer)]);
-  alike_holds_ = alike_holds_ && (alike_ == nullptr || alike_->one_to_one.contains(message.peers));
-  operation.count = message.count;
-  operation.datatype = builder_.datatype(message.datatype);
-  operation.payload = builder_.intern(message.payload);
-  operation.handle = builder_.intern(message.handle);
-  operation.launch = message.launch;
+RankList RankCalls::partners(std::string_view family) {
+  pipe_ = family;
+  alike_holds_ = alike_holds_ && (alike_ == nullptr || alike_->one_to_one.contains(family));
+  RankList ranks = *layout_.group(family, rank_);
+  for (std::int32_t& rank : ranks) rank = stand_in(rank);
+  return ranks;
 }
 
-void RankCalls::wait(SiteIndex site, std::string_view handle) {
-  Operation& operation = add(site);
-  operation.kind = OpKind::kWait;
-  operation.handle = builder_.intern(handle);
+void RankCalls::begin_like(std::int32_t rank, std::int32_t model) {
+  const auto place_in = [&](std::string_view family, std::int32_t other) {
+    return std::ranges::find(*layout_.group(family, model), other) - layout_.group(family, model)->begin();
+  };
+  begin(rank);
+  *program_ = OperationTable(builder_.program(model).operations);
+  for (Quantity& quantity : quantities_)
+    quantity.by_rank[static_cast<std::size_t>(rank)] = quantity.by_rank[static_cast<std::size_t>(model)];
+  struct Renamed {
+    CommIndex from = kNoComm, to = kNoComm;
+    std::string family{};
+  };
+  std::vector<Renamed> renamed;
+  std::size_t last = 0;
+  const auto rename = [&](CommIndex comm) -> const Renamed& {
+    if (last < renamed.size() && renamed[last].from == comm) return renamed[last];
+    for (last = 0; last < renamed.size(); ++last)
+      if (renamed[last].from == comm) return renamed[last];
+    const std::string family = builder_.communicator(comm).name;
+    return renamed.emplace_back(Renamed{comm, communicator(family), family});
+  };
+  std::map<std::int32_t, std::int32_t> partner;
+  for (Operation& operation : *program_) {
+    if (operation.comm == kNoComm) continue;
+    const Renamed& group = rename(operation.comm);
+    operation.comm = group.to;
+    if (operation.peer < 0) continue;
+    if (is_point_to_point(operation.kind)) {
+      const auto [known, is_new] = partner.try_emplace(operation.peer, 0);
+      if (is_new)
+        known->second = (*layout_.group(pipe_, rank))[static_cast<std::size_t>(place_in(pipe_, operation.peer))];
+      operation.peer = known->second;
+    } else {
+      operation.peer = (*layout_.group(group.family, rank))[static_cast<std::size_t>(place_in(group.family, operation.peer))];
+    }
+  }
 }
 
 }  // namespace lockstep::plan

@@ -33,9 +33,12 @@ class RankCalls {
   SiteIndex site(std::initializer_list<Function> frames, std::vector<QuantityIndex> controls);
 
   void begin(std::int32_t rank);
-  std::int32_t rank() const { return rank_; }  ///< for words; no call may depend on it
+  /// All of `rank` at once: the program of `model`, a rank of the same stage, settings and sizes of groups. Not with
+  /// `alike`.
+  void begin_like(std::int32_t rank, std::int32_t model);
   /// Of the rank's group in the family; 1 where it is in none.
   std::int64_t group_size(std::string_view family) const { return layout_.group_size(family, rank_); }
+  /// `reason` may speak of the rank as kThisRank.
   void set(QuantityIndex quantity, std::int64_t value, std::string_view reason = "");
 
   static constexpr std::int64_t kNoRoot = -1;
@@ -51,20 +54,12 @@ class RankCalls {
   /// Nothing where the rank is in no group of the family.
   void collective(SiteIndex site, const Collective& call);
 
-  struct Message {
-    OpKind kind = OpKind::kSend;
-    std::string_view family{};
-    std::string_view peers{};  ///< family in whose group of the rank `peer` is a place
-    std::int32_t peer = 0;
-    Count count{};
-    std::string_view datatype{};
-    std::string_view payload{};
-    std::string_view handle{};
-    std::uint32_t launch = 0;
-  };
-  void message(SiteIndex site, const Message& message);
-  void wait(SiteIndex site, std::string_view handle);
-  std::uint32_t next_launch() { return ++launches_; }
+  // For messages, which a schedule writes itself.
+  JobBuilder& builder() { return builder_; }
+  OperationTable& program() { return *program_; }
+  CommIndex communicator(std::string_view family);  ///< of the rank; kNoComm where it is in no group
+  RankList partners(std::string_view family);       ///< by place in the rank's group
+  DatatypeIndex datatype(std::string_view name) { return builder_.datatype(name); }
   Count symbol(std::string_view text) { return Count::symbol(builder_.intern(text)); }
 
   /// False where calls were written that ranks which are alike may not share (conditions 3 and 4 of plan/alike.h).
@@ -74,7 +69,6 @@ class RankCalls {
 
  private:
   Operation& add(SiteIndex site);
-  CommIndex communicator(std::string_view family);
   std::uint32_t label(std::string_view text);
   std::int32_t stand_in(std::int32_t rank) const { return alike_ == nullptr ? rank : alike_->image_of(rank); }
   std::int32_t root_at(std::string_view family, CommIndex comm, std::int64_t place);
@@ -85,7 +79,7 @@ class RankCalls {
   bool alike_holds_ = true;
   std::map<std::pair<CommIndex, std::int32_t>, std::int64_t> place_of_root_{};  ///< by communicator and stand-in
   std::int32_t rank_ = 0;
-  std::uint32_t launches_ = 0;
+  std::string_view pipe_{};  ///< family whose members exchange messages
   OperationTable* program_ = nullptr;
   std::map<std::string, CommIndex, std::less<>> communicators_{};  ///< of the rank, by family
   std::map<std::string, std::uint32_t, std::less<>> labels_{};

@@ -105,7 +105,7 @@ class TorchStep final : public StepProgram {
     const DdpOptions ddp = options(state);
     const auto rebuilt = ddp_rebuild_iteration(ddp);
     calls_.set(find_unused_, ddp.find_unused ? 1 : 0,
-               fmt::format("rank {} has find_unused_parameters={}", calls_.rank(), ddp.find_unused));
+               fmt::format("{} has find_unused_parameters={}", kThisRank, ddp.find_unused));
     if (rebuilt && iteration_number() == *rebuilt) {
       calls_.collective(rebuild_site_, {.kind = OpKind::kBroadcast,
                                         .family = "dp",
@@ -142,7 +142,7 @@ class TorchStep final : public StepProgram {
     calls_.set(
         launched_, launched,
         launched < std::ssize(buckets)
-            ? fmt::format("rank {} does not use all parameters of bucket {}", calls_.rank(), launched + 1)
+            ? fmt::format("{} does not use all parameters of bucket {}", kThisRank, launched + 1)
             : "");
     if (ddp.find_unused && !ddp.static_graph)
       calls_.collective(bitmap_site_, {.family = "dp",
@@ -192,7 +192,7 @@ class TorchStep final : public StepProgram {
     std::string why;
     for (const LayerElements& layer : list) {
       if (layer.with_gradient == 0) {
-        why = fmt::format("on rank {} no parameter of layer {} ({}) has a gradient", calls_.rank(),
+        why = fmt::format("on {} no parameter of layer {} ({}) has a gradient", kThisRank,
                           layer.layer, display_name(plan_.layers[layer.layer]));
         continue;
       }
@@ -218,7 +218,7 @@ class TorchStep final : public StepProgram {
   void clip(const RankState& state) {
     const bool clips = state.settings.clip_grad > 0;
     calls_.set(clip_, clips ? 1 : 0,
-               fmt::format("rank {} has clip_grad {}", calls_.rank(), state.settings.clip_grad));
+               fmt::format("{} has clip_grad {}", kThisRank, state.settings.clip_grad));
     if (!clips) return;
     const bool any = std::ranges::any_of(state.stage.parameters, &OwnedParameter::gradient);
     // Without gradients the norm is a plain zero: nothing is reduced over the mesh of the parameters.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace lockstep::plan {
 namespace {
@@ -22,6 +23,12 @@ std::map<SiteIndex, CountsByMember> count_by_site(const Job& job, CommIndex comm
         ++counts[operation.site][rank];
   }
   return counts;
+}
+
+std::string with_rank(std::string reason, std::int32_t rank) {
+  const std::size_t at = reason.find(kThisRank);
+  if (at != std::string::npos) reason.replace(at, kThisRank.size(), fmt::format("rank {}", rank));
+  return reason;
 }
 
 /// The axis along which equal coordinates mean equal values: the first that explains the difference.
@@ -42,11 +49,11 @@ std::optional<Variance> vary(const Expansion& expansion, QuantityIndex index,
     if (!differs) return std::nullopt;
     Variance variance{.quantity = index, .axis = axis};
     variance.values.assign(values.begin(), values.end());
+    std::set<std::string_view> given;
     for (const std::int32_t rank : members) {
-      const auto reason = quantity.reasons.find(rank);
-      if (reason != quantity.reasons.end() &&
-          std::ranges::find(variance.reasons, reason->second) == variance.reasons.end())
-        variance.reasons.push_back(reason->second);
+      const auto reason = quantity.reasons.find(expansion.program_of[static_cast<std::size_t>(rank)]);
+      if (reason != quantity.reasons.end() && given.insert(reason->second).second)
+        variance.reasons.push_back(with_rank(reason->second, rank));
     }
     return variance;
   }

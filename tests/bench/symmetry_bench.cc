@@ -25,7 +25,9 @@ std::string plan_text(std::int64_t pipe, std::int64_t data, std::int64_t tensor,
 }
 
 
-double processor_seconds(const rusage& usage) {
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
@@ -44,20 +46,22 @@ int run(const std::string& text, Ranks ranks) {
     fmt::print(stderr, "{}\n", expansion.error().message);
     return 2;
   }
-  const auto expanded = std::chrono::steady_clock::now();
+  const double to_expand = processor_seconds();
   const MatchResult matched = match(expansion->job);
+  const double to_match = processor_seconds() - to_expand;
   const bool finished = matched.agreed() && replay(expansion->job, matched, {}).finished();
-  const std::chrono::duration<double> to_expand = expanded - start;
-  const std::chrono::duration<double> total = std::chrono::steady_clock::now() - start;
+  const double total = processor_seconds();
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto made = static_cast<double>(expansion->job.operation_count());
   const auto meant = static_cast<double>(call_count(*expansion));
-  fmt::print("{} of {} ranks replayed, {:.0f} of {:.0f} operations: {:.3f} s ({:.3f} s of it expansion, {:.3f} s processor), "
-             "peak {:.2f} GiB, {:.1f} M operations/s, {}\n",
-             expansion->job.programs().size(), expansion->layout.world, made, meant, total.count(), to_expand.count(),
-             processor_seconds(usage), static_cast<double>(usage.ru_maxrss) / (1024 * 1024), meant / total.count() * 1e-6,
-             finished ? "finishes" : "STANDS STILL");
+  fmt::print("{} of {} ranks replayed, {:.0f} of {:.0f} operations, {}\n", expansion->job.programs().size(),
+             expansion->layout.world, made, meant, finished ? "finishes" : "STANDS STILL");
+  fmt::print("{:.3f} s wall; {:.3f} s processor: expansion {:.3f}, matching {:.3f}, replay {:.3f}; {:.1f} M operations/s of "
+             "processor; peak {:.2f} GiB\n",
+             wall.count(), total, to_expand, to_match, total - to_expand - to_match, meant / total * 1e-6,
+             static_cast<double>(usage.ru_maxrss) / (1024 * 1024));
   return finished ? 0 : 1;
 }
 

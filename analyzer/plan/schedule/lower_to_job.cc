@@ -141,28 +141,41 @@ std::uint32_t ScheduleLowering::compute_label(const Step& step, std::int32_t ran
   return at->second;
 }
 
-Operation ScheduleLowering::operation_of(std::int32_t rank, const Message& message,
-                                         const PipelinePlace& place) {
+std::size_t ScheduleLowering::add_message(std::int32_t rank, const Message& message, const PipelinePlace& place,
+                                          OperationTable& operations) {
   const std::int32_t sender = message.send ? rank : message.peer;
-  Operation operation{.comm = message.world ? place.world : place.pipeline,
-                      .peer = place.ranks[static_cast<std::size_t>(message.peer)],
-                      .payload = payload(message.payload, stage_of(timeline_.placement, timeline_.size(),
-                                                                   sender, message.payload.chunk)),
-                      .extra = label(message),
-                      .kind = message.send ? OpKind::kSend : OpKind::kRecv};
-  if (message.payload.carries == Carries::kActivation || message.payload.carries == Carries::kGradient) {
-    operation.count = options_.count;
-    operation.datatype = options_.datatype;
+  const Operation operation{.comm = message.world ? place.world : place.pipeline,
+                            .peer = place.ranks[static_cast<std::size_t>(message.peer)],
+                            .payload = payload(message.payload, stage_of(timeline_.placement, timeline_.size(),
+                                                                         sender, message.payload.chunk)),
+                            .site = options_.site,
+                            .extra = label(message),
+                            .kind = message.send ? OpKind::kSend : OpKind::kRecv};
+  const std::size_t first = operations.size();
+  if (!options_.tensors) {
+    operations.push_back(operation);
+    return first;
   }
-  return operation;
+  for (const MessageTensor& tensor : options_.tensors(rank, message)) {
+    operations.push_back(operation);
+    operations.back().count = tensor.count;
+    operations.back().datatype = tensor.datatype;
+  }
+  return first;
 }
 
 void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place,
-                              OperationTable& operations, const OnMark& on_mark) {
+                              OperationTable& operations, const OnStep& on_step) {
   const RankTimeline& timeline = timeline_.ranks[static_cast<std::size_t>(rank)];
   operations.reserve(operations.size() + timeline.steps.size() + timeline.messages.size());
   std::uint32_t launch = 0;
   for (const Operation& operation : operations) launch = std::max(launch, operation.launch);
+  const auto tell = [&](const Step& step) {
+    if (!on_step) return;
+    on_step(step, operations);
+    // What the caller put in may have launches of its own.
+    if (!operations.empty()) launch = std::max(launch, operations.back().launch);
+  };
   for (const Step& step : timeline.steps) {
     switch (step.kind) {
       case StepKind::kForward:
@@ -171,35 +184,35 @@ void ScheduleLowering::append(std::int32_t rank, const PipelinePlace& place,
       case StepKind::kBackwardWeight:
         if (options_.computation)
           operations.push_back({.extra = compute_label(step, rank), .kind = OpKind::kCompute});
+        tell(step);
         break;
       case StepKind::kBatch:
         ++launch;
         for (const Message& message : timeline.messages_of(step)) {
-          Operation& operation = operations.emplace_back(operation_of(rank, message, place));
-          operation.launch = launch;
-          operation.flags = kOpNonblocking;
-          operation.handle = handle(step.id);
+          for (std::size_t i = add_message(rank, message, place, operations); i < operations.size(); ++i) {
+            operations[i].launch = launch;
+            operations[i].flags = kOpNonblocking;
+            operations[i].handle = handle(step.id);
+          }
         }
         break;
       case StepKind::kAsync:
         for (const Message& message : timeline.messages_of(step)) {
-          Operation& operation = operations.emplace_back(operation_of(rank, message, place));
-          operation.kind = message.send ? OpKind::kIsend : OpKind::kIrecv;
-          operation.flags = kOpNonblocking;
-          operation.handle = handle(step.id);
+          for (std::size_t i = add_message(rank, message, place, operations); i < operations.size(); ++i) {
+            operations[i].kind = message.send ? OpKind::kIsend : OpKind::kIrecv;
+            operations[i].flags = kOpNonblocking;
+            operations[i].handle = handle(step.id);
+          }
         }
         break;
       case StepKind::kBlocking:
-        for (const Message& message : timeline.messages_of(step))
-          operations.push_back(operation_of(rank, message, place));
+        for (const Message& message : timeline.messages_of(step)) add_message(rank, message, place, operations);
         break;
       case StepKind::kWait:
-        operations.push_back({.handle = handle(step.id), .kind = OpKind::kWait});
+        operations.push_back({.handle = handle(step.id), .site = options_.site, .kind = OpKind::kWait});
         break;
       case StepKind::kMark:
-        if (on_mark) on_mark(step, operations);
-        // What the caller put in may have launches of its own.
-        if (!operations.empty()) launch = std::max(launch, operations.back().launch);
+        tell(step);
         break;
     }
   }

@@ -1,6 +1,6 @@
 // From a Timeline to a rank's operations in a Job: batches, messages and waits with what they carry and which
 // framework function makes them. Collectives that the framework makes in between are the caller's: it is told
-// of every mark.
+// of every mark and every computation.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,18 @@ inline constexpr std::string_view kScheduleVariesOver = "stage";
 /// "send_forward P2PCommunicator._communicate": instruction and function.
 std::string_view message_label(ScheduleSource source, const Message& message);
 
+struct MessageTensor {
+  Count count{};  ///< nothing = not said
+  DatatypeIndex datatype{};
+};
+
+/// What rank `rank` of the pipeline sends or receives as this message: one call for each tensor.
+using TensorsOf = std::function<std::span<const MessageTensor>(std::int32_t rank, const Message& message)>;
+
 struct LoweringOptions {
   ScheduleSource source = ScheduleSource::kMegatron;
-  Count count{};  ///< elements of an activation; nothing = not said
-  DatatypeIndex datatype{};
+  TensorsOf tensors{};       ///< empty: one, of which nothing is said
+  SiteIndex site{};          ///< the code that makes messages and waits
   bool computation = false;  ///< also put forwards and backwards in, as `compute`
 };
 
@@ -39,7 +47,8 @@ struct PipelinePlace {
   CommIndex world = kNoComm;  ///< of messages on the default group
 };
 
-using OnMark = std::function<void(const Step& mark, OperationTable& operations)>;
+/// A mark, or a computation.
+using OnStep = std::function<void(const Step& step, OperationTable& operations)>;
 
 /// Interns texts once for all ranks and pipelines with one schedule. `builder` must outlive it.
 class ScheduleLowering {
@@ -47,12 +56,14 @@ class ScheduleLowering {
   ScheduleLowering(JobBuilder& builder, const Timeline& timeline, const LoweringOptions& options);
 
   /// Appends what rank `rank` of the pipeline does. Launch numbers go on from the last operation's; handles
-  /// are used again, after their waits. `on_mark` may be empty. O(steps + messages).
+  /// are used again, after their waits. `on_step` may be empty. O(steps + messages).
   void append(std::int32_t rank, const PipelinePlace& place, OperationTable& operations,
-              const OnMark& on_mark = {});
+              const OnStep& on_step = {});
 
  private:
-  Operation operation_of(std::int32_t rank, const Message& message, const PipelinePlace& place);
+  /// Its calls are [result, end of `operations`).
+  std::size_t add_message(std::int32_t rank, const Message& message, const PipelinePlace& place,
+                          OperationTable& operations);
   StringIndex payload(const Payload& payload, std::int32_t stage);
   StringIndex handle(std::uint32_t id);
   std::uint32_t label(const Message& message);
