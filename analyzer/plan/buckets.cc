@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::uint64_t kNoLimit =
     static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());  // sys.maxsize
-constexpr std::uint64_t kStartAlignment = 2;                               // nccl_start_alignment_factor
 
 }  // namespace
 
@@ -110,8 +109,9 @@ std::vector<std::uint64_t> zero0_buckets(std::span<const std::uint64_t> elements
   return buckets;
 }
 
-std::uint64_t zero_padded_elements(std::uint64_t elements, std::uint64_t data_parallel) {
-  const std::uint64_t alignment = kStartAlignment * data_parallel;
+std::uint64_t zero_padded_elements(std::uint64_t elements, std::uint64_t data_parallel,
+                                   std::uint64_t part_alignment) {
+  const std::uint64_t alignment = part_alignment * data_parallel;
   return (elements + alignment - 1) / alignment * alignment;
 }
 

@@ -88,6 +88,7 @@ std::vector<std::uint64_t> zero_reduce_buckets(std::span<const std::uint64_t> el
 std::vector<std::uint64_t> zero0_buckets(std::span<const std::uint64_t> elements, std::uint64_t bucket_size);
 
 /// Elements of an optimizer group as one flat tensor: padded so that every rank's part starts aligned.
-std::uint64_t zero_padded_elements(std::uint64_t elements, std::uint64_t data_parallel);
+std::uint64_t zero_padded_elements(std::uint64_t elements, std::uint64_t data_parallel,
+                                   std::uint64_t part_alignment = 2);  // nccl_start_alignment_factor
 
 }  // namespace lockstep::plan

@@ -26,6 +26,27 @@ OpKind without_wait(OpKind kind) {
   return kind;
 }
 
+/// What a plan calls a datatype: a record of MPI has the names of its types.
+std::string_view planned_name(std::string_view datatype) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"MPI_UINT8_T", "u8"},     {"MPI_BYTE", "u8"},        {"MPI_UNSIGNED_CHAR", "u8"},
+      {"MPI_INT8_T", "i8"},      {"MPI_SIGNED_CHAR", "i8"}, {"MPI_UINT16_T", "u16"},
+      {"MPI_INT16_T", "i16"},    {"MPI_SHORT", "i16"},      {"MPI_UNSIGNED_SHORT", "u16"},
+      {"MPI_INT32_T", "i32"},    {"MPI_INT", "i32"},        {"MPI_UINT32_T", "u32"},
+      {"MPI_UNSIGNED", "u32"},   {"MPI_INT64_T", "i64"},    {"MPI_LONG", "i64"},
+      {"MPI_LONG_LONG", "i64"},  {"MPI_UINT64_T", "u64"},   {"MPI_UNSIGNED_LONG", "u64"},
+      {"MPI_FLOAT", "f32"},      {"MPI_DOUBLE", "f64"}};
+  const auto* const found = std::ranges::find(kNames, datatype, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kNames) ? datatype : found->second;
+}
+
+/// A library without half precision moves such numbers as integers of their size; it cannot add them up so.
+bool same_bits(std::string_view a, std::string_view b) {
+  const auto is_half = [](std::string_view type) { return type == "f16" || type == "bf16"; };
+  const auto is_integer = [](std::string_view type) { return type == "u16" || type == "i16"; };
+  return (is_half(a) && is_integer(b)) || (is_integer(a) && is_half(b));
+}
+
 bool is_message(OpKind kind) { return op_class(kind) == OpClass::kPointToPoint; }
 
 Signature signature_of(const Job& job, const Operation& operation) {
@@ -37,7 +58,7 @@ Signature signature_of(const Job& job, const Operation& operation) {
   }
   signature.peer = operation.peer;
   if (!operation.count.is_none() && operation.count.is_number()) signature.count = operation.count.number();
-  signature.datatype = job.datatype(operation.datatype);
+  signature.datatype = planned_name(job.datatype(operation.datatype));
   signature.redop = job.redop(operation.redop);
   return signature;
 }
@@ -48,7 +69,8 @@ bool agree(const Signature& a, const Signature& b) {
     return x.empty() || y.empty() || x == y;
   };
   return a.kind == b.kind && a.members == b.members && a.peer == b.peer &&
-         (!a.count || !b.count || a.count == b.count) && same_text(a.datatype, b.datatype) &&
+         (!a.count || !b.count || a.count == b.count) &&
+         (same_text(a.datatype, b.datatype) || (a.redop.empty() && b.redop.empty() && same_bits(a.datatype, b.datatype))) &&
          same_text(a.redop, b.redop);
 }
 

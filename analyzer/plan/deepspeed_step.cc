@@ -102,6 +102,7 @@ class DeepSpeedStep final : public StepProgram {
  private:
   bool zero() const { return plan_.optimizer.stepper == Stepper::kZero; }
   bool pipelined() const { return plan_.schedule.name != "none"; }
+  bool flat() const { return plan_.optimizer.reduction != GradientReduction::kBuckets; }
   bool per_group() const { return plan_.optimizer.norm == NormReduction::kPerGroup; }
   std::uint64_t data_size() const {
     return static_cast<std::uint64_t>(calls_.group_size("data"));
@@ -158,6 +159,7 @@ class DeepSpeedStep final : public StepProgram {
   }
 
   std::string_view gradient_type() const {
+    if (!plan_.optimizer.gradient_datatype.empty()) return plan_.optimizer.gradient_datatype;
     return plan_.optimizer.stepper == Stepper::kBf16 ? std::string_view("f32")
                                                      : std::string_view(plan_.datatype);
   }
@@ -214,6 +216,7 @@ class DeepSpeedStep final : public StepProgram {
   }
 
   void reduce_gradients(const RankState& state) {
+    if (flat()) return reduce_flat_groups(state);
     if (!zero()) reduce_sparse(state);
     const auto elements = gradients(state, false);
     const auto buckets = zero() ? zero_reduce_buckets(elements, plan_.optimizer.reduce_bucket)
@@ -233,11 +236,33 @@ class DeepSpeedStep final : public StepProgram {
           {.family = "expert_data", .count = count, .datatype = gradient_type(), .redop = "sum"});
   }
 
+  /// Each group that has elements, padded so that every replica keeps an equal part.
+  void reduce_flat_groups(const RankState& state) {
+    const bool scatter = plan_.optimizer.reduction == GradientReduction::kFlatReduceScatter;
+    std::int64_t number = 0;
+    for (const OptimizerGroup& group : state.stage.groups) {
+      if (group.elements() == 0) continue;
+      ++number;
+      const std::uint64_t padded = padded_elements(group);
+      calls_.collective(bucket_site_, {.kind = scatter ? OpKind::kReduceScatter : OpKind::kAllReduce,
+                                       .family = "data",
+                                       .count = scatter ? padded / data_size() : padded,
+                                       .datatype = gradient_type(),
+                                       .redop = "sum",
+                                       .label = fmt::format("gradients of the {} group", group.name)});
+    }
+    calls_.set(buckets_, number);
+  }
+
+  std::uint64_t padded_elements(const OptimizerGroup& group) const {
+    return zero_padded_elements(group.elements(), data_size(), plan_.optimizer.part_alignment);
+  }
+
   void model_reduce(SiteIndex site, std::string_view datatype, std::string_view redop,
-                    std::string_view label) {
+                    std::string_view label, std::uint64_t count = 1) {
     if (behaviour_.skips_lone_model_group && calls_.group_size("model") == 1) return;
-    calls_.collective(site,
-                      {.family = "model", .count = 1, .datatype = datatype, .redop = redop, .label = label});
+    calls_.collective(
+        site, {.family = "model", .count = count, .datatype = datatype, .redop = redop, .label = label});
   }
 
   void step(const RankState& state) {
@@ -265,14 +290,19 @@ class DeepSpeedStep final : public StepProgram {
     const std::size_t number = state.stage.groups.size();
     calls_.set(groups_, static_cast<std::int64_t>(number), state.stage.why_dropped);
     const std::size_t rounds = per_group() ? number : 1;
+    const std::uint64_t elements = plan_.optimizer.norm == NormReduction::kVector ? number : 1;
     for (std::size_t i = 0; i < rounds; ++i) {
       const std::string label = per_group() ? fmt::format("optimizer group {} of {} ({})", i + 1, number,
                                                           state.stage.groups[i].name)
                                             : std::string("norm of all groups");
       if (partitioned)
         calls_.collective(norm_site_,
-                          {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = label});
-      model_reduce(norm_site_, "f32", "sum", label);
+                          {.family = "data",
+                           .count = elements,
+                           .datatype = plan_.optimizer.norm_datatype,
+                           .redop = "sum",
+                           .label = label});
+      model_reduce(norm_site_, plan_.optimizer.norm_datatype, "sum", label, elements);
     }
     const bool asks_for_experts =
         plan_.optimizer.stepper == Stepper::kBf16 || plan_.optimizer.stepper == Stepper::kUnfused;
@@ -291,7 +321,8 @@ class DeepSpeedStep final : public StepProgram {
     const std::uint64_t ranks = data_size();
     if (ranks == 1 && behaviour_.skips_lone_allgather) return;
     for (const OptimizerGroup& group : state.stage.groups) {
-      const std::uint64_t partition = zero_padded_elements(group.elements(), ranks) / ranks;
+      if (flat() && group.elements() == 0) continue;
+      const std::uint64_t partition = padded_elements(group) / ranks;
       const std::uint64_t shards =
           std::max<std::uint64_t>(1, partition * ranks / plan_.optimizer.allgather_bucket);
       std::uint64_t shard = partition / shards;
@@ -340,13 +371,14 @@ class DeepSpeedStep final : public StepProgram {
   }
 
   void aggregate_loss(const RankState& state) {
+    const TensorShape& loss = plan_.schedule.loss;
     if (state.stage_index == plan_.topology.pipe - 1 && data_size() > 1)
       calls_.collective(loss_data_site_,
-                        {.family = "data", .count = 1, .datatype = "f32", .redop = "sum", .label = "loss"});
+                        {.family = "data", .count = 1, .datatype = loss.datatype, .redop = "sum", .label = "loss"});
     calls_.collective(loss_site_, {.kind = OpKind::kBroadcast,
                                    .family = "pipe",
-                                   .count = 2,
-                                   .datatype = "f32",
+                                   .count = loss.elements(),
+                                   .datatype = loss.datatype,
                                    .root = calls_.group_size("pipe") - 1,
                                    .label = "loss"});
   }

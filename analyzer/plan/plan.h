@@ -79,7 +79,11 @@ enum class Stepper : std::uint8_t {
 enum class NormReduction : std::uint8_t {
   kPerGroup,  ///< one reduction for each optimizer group
   kOnce,
+  kVector,  ///< one reduction with an element for each optimizer group
 };
+
+/// How ZeRO's gradients meet: in buckets, or each optimizer group as one flat and padded buffer.
+enum class GradientReduction : std::uint8_t { kBuckets, kFlatAllReduce, kFlatReduceScatter };
 
 struct OptimizerPlan {
   GroupRule rule = GroupRule::kSingle;
@@ -88,6 +92,10 @@ struct OptimizerPlan {
   bool drop_empty = true;  ///< groups without parameters are left out on each rank for itself
   Stepper stepper = Stepper::kEngine;
   NormReduction norm = NormReduction::kOnce;
+  std::string norm_datatype = "f32";
+  std::string gradient_datatype{};  ///< in which gradients are added up; empty: as the stepper does
+  GradientReduction reduction = GradientReduction::kBuckets;
+  std::uint64_t part_alignment = 2;  ///< elements that a replica's part of a ZeRO group is padded to
   double clip_grad = 1;
   bool loss_scale = false;                       ///< overflow is looked for, and a step may be skipped
   std::uint64_t reduce_bucket = 500'000'000;     ///< elements
@@ -112,6 +120,7 @@ struct SchedulePlan {
   bool overlap_p2p = false;
   bool warmup_flush = false;
   bool variable_shapes = false;
+  TensorShape loss{{2}, "f32"};  ///< what the last stage tells the others at the end; DeepSpeed
   std::vector<std::int64_t>
       group_sizes{};  ///< microbatch_group_size_per_vp_stage; one entry, or one for each stage
 };

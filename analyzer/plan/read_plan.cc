@@ -23,7 +23,8 @@ constexpr std::array<std::string_view, 4> kGroupRules = {"single", "megatron", "
 constexpr std::array<std::string_view, 10> kSteppers = {"zero", "zero3",  "fused",    "unfused",
                                                         "bf16", "engine", "megatron", "megatron_distributed",
                                                         "ddp",  "fsdp2"};
-constexpr std::array<std::string_view, 2> kNorms = {"per_group", "once"};
+constexpr std::array<std::string_view, 3> kNorms = {"per_group", "once", "vector"};
+constexpr std::array<std::string_view, 3> kReductions = {"buckets", "flat_all_reduce", "flat_reduce_scatter"};
 constexpr std::array<std::string_view, 2> kAlgorithms = {"binary_search", "dynamic"};
 constexpr std::array<std::string_view, 6> kDatatypes = {"f16", "bf16", "f32", "f64", "i64", "u8"};
 constexpr std::size_t kMaxParameters = 2'000'000;  // of all layers
@@ -217,6 +218,8 @@ class PlanReader {
         static_cast<std::uint64_t>(zero.integer("reduce_bucket_size", 500'000'000, 1, kMaxSize));
     optimizer.allgather_bucket =
         static_cast<std::uint64_t>(zero.integer("allgather_bucket_size", 500'000'000, 1, kMaxSize));
+    optimizer.reduction = static_cast<GradientReduction>(zero.choice("reduction", 0, kReductions));
+    optimizer.part_alignment = static_cast<std::uint64_t>(zero.integer("part_alignment", 2, 1, 1 << 20));
     zero.end();
     if (plan_.framework != Framework::kDeepSpeed && root.has("zero"))
       root.fail("$.zero", "only DeepSpeed plans have a ZeRO stage");
@@ -232,6 +235,11 @@ class PlanReader {
     check_stepper(fields, stage);
     const bool loops = optimizer.stepper == Stepper::kZero || optimizer.stepper == Stepper::kUnfused;
     optimizer.norm = static_cast<NormReduction>(fields.choice("norm", loops ? 0 : 1, kNorms));
+    optimizer.norm_datatype = kDatatypes[fields.choice("norm_datatype", 2, kDatatypes)];
+    if (fields.has("gradient_datatype"))
+      optimizer.gradient_datatype = kDatatypes[fields.choice("gradient_datatype", 2, kDatatypes)];
+    if (optimizer.reduction != GradientReduction::kBuckets && optimizer.stepper != Stepper::kZero)
+      root.fail("$.zero.reduction", "flat buffers are those of the stepper zero");
     if (fields.has("no_decay_modules")) optimizer.no_decay_modules = fields.texts("no_decay_modules");
     optimizer.drop_empty = fields.boolean("drop_empty", plan_.framework != Framework::kMegatron);
     optimizer.clip_grad = fields.number("clip_grad", 1);
@@ -277,6 +285,12 @@ class PlanReader {
     schedule.warmup_flush = fields.boolean("overlap_p2p_comm_warmup_flush", false);
     schedule.variable_shapes = fields.boolean("variable_seq_lengths", false);
     schedule.group_sizes = fields.integers("microbatch_group_size_per_vp_stage", 1, kMaxMicroBatches);
+    if (fields.has("loss")) {
+      Fields loss = fields.object("loss");
+      schedule.loss = read_shape(loss);
+      if (schedule.loss.datatype.empty()) schedule.loss.datatype = "f32";
+      loss.end();
+    }
     fields.end();
     if (!schedule.group_sizes.empty() && schedule.group_sizes.size() != 1 &&
         static_cast<std::int64_t>(schedule.group_sizes.size()) != plan_.topology.pipe)

@@ -34,23 +34,22 @@ class PipelineModule {
     for (std::size_t index = parts[stage]; index < parts[stage + 1]; ++index)
       layers_.push_back(make_layer<P>(specs[index], index, model, tied_));
     const std::vector<std::size_t> owners = stages_of_tied_layers(specs, parts);
-    is_tied_across_stages_ = owners.size() > 1 && tied_ != nullptr;
     for (const auto& layer : layers_) {
       for (Parameter<P>* parameter : layer->parameters()) {
         if (std::find(parameters_.begin(), parameters_.end(), parameter) == parameters_.end())
           parameters_.push_back(parameter);
       }
     }
-    if (is_tied_across_stages_ && owners.front() != stage) {
+    if (tied_ != nullptr && owners.front() != stage) {
       for (Parameter<P>* parameter : tied_->parameters()) parameter->replicated = true;
     }
   }
 
   const std::vector<Parameter<P>*>& parameters() const { return parameters_; }
-  /// Those of which another stage owns a copy. Equally many, of equal sizes, on every stage that owns one.
+  /// Those of a tied layer. Equally many, of equal sizes, on every stage that owns a copy; a stage that owns all of
+  /// them reduces with itself alone, as in DeepSpeed.
   std::vector<Parameter<P>*> tied_parameters() const {
-    if (!is_tied_across_stages_) return {};
-    return tied_->parameters();
+    return tied_ != nullptr ? tied_->parameters() : std::vector<Parameter<P>*>{};
   }
 
   Activation forward(Activation input, Tape<P>& tape) {
@@ -67,7 +66,6 @@ class PipelineModule {
   std::shared_ptr<Embedding<P>> tied_;
   std::vector<std::unique_ptr<Layer<P>>> layers_;
   std::vector<Parameter<P>*> parameters_;
-  bool is_tied_across_stages_ = false;
 };
 
 }  // namespace zero1

@@ -2,6 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <string_view>
+
+#include "communicator.h"
 #include "corpus.h"
 #include "partition.h"
 
@@ -16,6 +19,12 @@ std::string module_of(const Parameter<F32>& parameter, const LayerSpec& spec) {
   if (parameter.name.find("norm") != std::string::npos || spec.kind == LayerKind::kFinalNorm)
     return "LayerNorm";
   return spec.kind == LayerKind::kBlock ? "Linear" : "Embedding";
+}
+
+/// In which gradients are added up: MPI cannot add bf16, so there they travel as float.
+const char* sum_datatype(Precision precision) {
+  if (precision == Precision::kF64) return "f64";
+  return precision == Precision::kMixed && std::string_view(Communicator::kName) != "mpi" ? "bf16" : "f32";
 }
 
 Json layer_json(const LayerSpec& spec, std::size_t index, const Config& config) {
@@ -38,7 +47,8 @@ Json layer_json(const LayerSpec& spec, std::size_t index, const Config& config) 
   if (!spec.tied_key.empty()) layer["tied_weights"] = tied_weights;
   if (!parameters.empty()) layer["parameters"] = parameters;
   if (spec.kind == LayerKind::kEmbedding)
-    layer["outputs"] = {{{"shape", {config.micro_batch_size, config.model.sequence, config.model.hidden}}}};
+    layer["outputs"] = {{{"shape", {config.micro_batch_size, config.model.sequence, config.model.hidden}},
+                         {"datatype", config.precision == Precision::kF64 ? "f64" : "f32"}}};
   return layer;
 }
 
@@ -66,16 +76,23 @@ std::string plan_json(const Config& config) {
     plan["partition"] = {{"parts", parts}};
   else
     plan["partition"] = {{"method", config.partition}, {"algorithm", "binary_search"}};
-  plan["zero"] = {{"stage", 1}};
+  plan["zero"] = {{"stage", 1},
+                  {"reduction", config.reduce == Reduce::kAllReduce ? "flat_all_reduce" : "flat_reduce_scatter"},
+                  {"part_alignment", 1}};
   plan["optimizer"] = {{"groups", "megatron"},
                        {"stepper", "zero"},
-                       {"norm", config.norm == Norm::kPerGroup ? "per_group" : "once"},
+                       {"norm", config.norm == Norm::kPerGroup ? "per_group"
+                                : config.norm == Norm::kFused  ? "once"
+                                                               : "vector"},
+                       {"norm_datatype", "f64"},
+                       {"gradient_datatype", sum_datatype(config.precision)},
                        {"drop_empty", config.norm != Norm::kAgreedGroups},
                        {"clip_grad", config.clip},
                        {"loss_scale", true}};
-  plan["schedule"] = {{"name", config.pipe > 1 ? "1f1b" : "none"},
+  plan["schedule"] = {{"name", "1f1b"},  // one stage too is run by the pipeline engine
                       {"micro_batches", config.micro_batches},
-                      {"new_version", false}};
+                      {"new_version", false},
+                      {"loss", {{"shape", {1}}, {"datatype", "f64"}}}};
   return plan.dump(2) + "\n";
 }
 

@@ -19,7 +19,9 @@ TEST(Plan, SaysWhatIsCutHow) {
       const nlohmann::json plan = nlohmann::json::parse(plan_json(config));
       EXPECT_EQ(plan["schema"], "lockstep-plan/1");
       EXPECT_EQ(plan["topology"], (nlohmann::json{{"pipe", 2}, {"data", 1}, {"tensor", 1}}));
-      EXPECT_EQ(plan["optimizer"]["norm"], norm == Norm::kPerGroup ? "per_group" : "once");
+      EXPECT_EQ(plan["optimizer"]["norm"], norm == Norm::kPerGroup ? "per_group"
+                                           : norm == Norm::kFused  ? "once"
+                                                                   : "vector");
       EXPECT_EQ(plan["optimizer"]["drop_empty"], norm != Norm::kAgreedGroups);
       EXPECT_EQ(plan["partition"].contains("parts"), std::string(method).starts_with("at:"));
     }
