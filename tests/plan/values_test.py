@@ -10,9 +10,11 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 LOCKSTEP, GOLDEN = sys.argv[1], pathlib.Path(sys.argv[2]) / "golden"
-CHECKS = {"same_new_group_order_on_all_ranks", "same_on_all_ranks"}
+CHECKS = {"same_new_group_order_on_all_ranks", "same_on_all_ranks", "pairing", "payload_check", "validate_communication",
+          "sim_steps", "sim_error", "sim_note"}
 failures = cases = 0
 
 
@@ -102,7 +104,38 @@ def buckets():
         expect("buckets", ["--framework", "megatron", *arguments], expected)
 
 
-PARTS = {"partition": partition, "groups": groups, "buckets": buckets}
+# What golden files call the flags of the manual.
+SAME = {"schedule": "name", "pp": "stages", "vp": "virtual", "chunks": "virtual", "microbatches": "micro_batches",
+        "num_chunks": "micro_batches"}
+
+
+def schedules():
+    files = {"megatron_schedules.json": "megatron", "pytorch_pipelining.json": "torch", "zero_bubble.json": "zero-bubble",
+             "pytorch_runtime_1f1b_gpipe.json": "torch-runtime", "dualpipe.json": "dualpipe"}
+    keys = ["schedule", "pp", "vp", "virtual", "num_stages", "microbatches", "num_chunks", "stages", "chunks", "forward_only",
+            "post_validation", "config"]
+    for file, framework in files.items():
+        for case in load(file)["cases"]:
+            arguments, expected = split(case, keys)
+            start = ["--framework", framework]
+            with tempfile.NamedTemporaryFile("w", suffix=".csv", newline="") as csv:
+                if case["schedule"].endswith(".csv"):  # of an order that came from a file the case holds the rows
+                    csv.write("".join(row + "\r\n" for row in case["compute_only"].values()))
+                    csv.flush()
+                    start += ["--csv", csv.name]
+                expect("schedule", start + arguments, expected)
+                # And in the words of the manual; fields of the configuration as flags of their own.
+                plain = {SAME.get(key, key): case[key] for key in keys if key in case and key not in ("config", "num_stages")}
+                expect("schedule", start + flags(plain) + flags(case.get("config", {})), expected)
+    for version, file in (("OLD", "deepspeed/schedules.json"), ("NEW", "deepspeed/schedules_master_2025_02.json")):
+        golden = load(file)
+        for name, section in (("train", "TrainSchedule"), ("inference", "InferenceSchedule")):
+            for case in golden[section]:
+                arguments, expected = split(case, ["stages", "micro_batches"])
+                expect("schedule", ["--framework", "deepspeed", "--name", name, "--version", version, *arguments], expected)
+
+
+PARTS = {"schedules": schedules, "partition": partition, "groups": groups, "buckets": buckets}
 
 if not GOLDEN.is_dir():
     print(f"skipped: no golden files at {GOLDEN}")
