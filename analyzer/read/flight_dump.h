@@ -63,6 +63,12 @@ struct FlightDump final : ParsedEvidence {
   std::size_t unknown_calls = 0;  ///< of names that are not known
   std::string unknown_name{};     ///< the first
   bool timed_out = false;         ///< the watchdog gave a call up
+  /// gloo (torch 2.9 and later): no call is ever marked as completed; what was carried out, with success or not, is retired, and
+  /// taken as completed.
+  bool retires_when_done = false;
+  bool last_failed = false;       ///< so found when the dumps were joined: its last call was given up, or other dumps are older
+  bool has_unrecorded = false;    ///< gloo: messages were sent between its calls, of which there are no entries
+  std::vector<std::int32_t> others{};  ///< ranks that the job has, of a group without a name
   bool complete = true;           ///< false: the file breaks off
   std::vector<std::string> warnings{};
 };

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kMostFrames = 64;
+constexpr std::size_t kMostFrames = 192;
 constexpr std::size_t kMostTensors = 4096;
 constexpr std::size_t kMostGroups = std::size_t{1} << 20;
 constexpr std::size_t kMostMembers = std::size_t{1} << 20;
@@ -72,6 +72,15 @@ std::int32_t take_number(std::string_view& text) {
   return value;
 }
 
+/// Frames of C++ and of the interpreter, which stand among Python's where they were asked for (TORCH_FR_CPP_STACK).
+bool is_native(const Frame& frame) {
+  constexpr std::string_view kSources[] = {".c", ".cc", ".cpp", ".cxx", ".cu", ".h", ".hpp", ".so"};
+  const std::string_view file = frame.file, function = frame.function;
+  return file.find(".so.") != std::string_view::npos || function == "??" || function == "_start" || function.starts_with("_Py") ||
+         (function.starts_with("Py") && !file.ends_with(".py")) ||
+         std::ranges::any_of(kSources, [&](std::string_view source) { return file.ends_with(source); });
+}
+
 /// torch's own wrappers around a call say nothing about who calls.
 bool is_wrapper(std::string_view file) {
   return file.ends_with("torch/distributed/distributed_c10d.py") || file.ends_with("torch/distributed/c10d_logger.py") ||
@@ -90,7 +99,7 @@ bool is_ending_name(std::string_view name) {
 struct FlightEntries::Fields {
   PlainValue group{}, input_sizes{}, output_sizes{}, input_types{}, output_types{}, frames{};
   std::string_view name{}, state{};
-  std::int64_t record = -1, id = -1, collective_seq = -1, message_seq = -1, created_ns = 0, started_ns = 0, completed_ns = 0;
+  std::int64_t record = -1, id = -1, op = -1, collective_seq = -1, message_seq = -1, created_ns = 0, started_ns = 0, completed_ns = 0;
   bool retired = false, is_message = false;
 };
 
@@ -103,6 +112,7 @@ FlightEntries::Fields FlightEntries::fields_of(std::span<const PlainValue> pairs
     switch (key.size()) {
       case 5:
         if (key == "pg_id") fields.id = value.as_integer(-1);
+        if (key == "op_id") fields.op = value.as_integer(-1);
         if (key == "state") fields.state = value.as_text();
         break;
       case 6:
@@ -160,6 +170,7 @@ const FlightEntries::Name& FlightEntries::name_of(std::string_view text) {
   std::string_view rest = text.substr(0, 256);
   if (const std::size_t colon = rest.find(':'); colon != std::string_view::npos) rest.remove_prefix(colon + 1);
   Name name;
+  name.retires_when_done = text.starts_with("gloo:");
   const bool sends = rest.starts_with("send ");
   if (sends || rest.starts_with("recv ")) {
     rest.remove_prefix(5);
@@ -181,6 +192,7 @@ std::uint32_t FlightEntries::group_named(std::string_view name) {
   const auto index = static_cast<std::uint32_t>(dump_.groups.size());
   dump_.groups.push_back({.name = std::string(name.substr(0, 256))});
   last_of_group_.emplace_back(0, 0);
+  last_op_of_group_.push_back(-1);
   groups_.emplace(std::string(name), index);
   return index;
 }
@@ -210,7 +222,6 @@ SiteIndex FlightEntries::site_of(const PlainValue& list, const PlainValues& valu
   }
   if (const auto known = kept ? sites_by_nodes_.find(hash) : sites_by_nodes_.end(); known != sites_by_nodes_.end()) return known->second;
   CallSite site;
-  std::string key;
   for (const PlainValue& value : frames) {
     const auto pairs = values.items(value);
     Frame frame;
@@ -218,12 +229,15 @@ SiteIndex FlightEntries::site_of(const PlainValue& list, const PlainValues& valu
       const std::string_view field = pairs[i].as_text();
       if (field == "name") frame.function = pairs[i + 1].as_text().substr(0, 1024);
       if (field == "filename") frame.file = pairs[i + 1].as_text().substr(0, 1024);
-      if (field == "line") frame.line = static_cast<std::uint32_t>(std::max<std::int64_t>(0, pairs[i + 1].as_integer(0)));
+      if (field == "line") frame.line = static_cast<std::uint32_t>(std::clamp<std::int64_t>(pairs[i + 1].as_integer(0), 0, 0xffffffff));
     }
-    if (site.frames.empty() && is_wrapper(frame.file) && &value != &frames.back()) continue;
-    key += fmt::format("{}\n{}\n{}\n", frame.file, frame.function, frame.line);
     site.frames.push_back(std::move(frame));
   }
+  if (std::ranges::any_of(site.frames, [](const Frame& frame) { return frame.file.ends_with(".py"); })) std::erase_if(site.frames, is_native);
+  const auto caller = std::find_if(site.frames.begin(), site.frames.end() - 1, [](const Frame& frame) { return !is_wrapper(frame.file); });
+  site.frames.erase(site.frames.begin(), caller);
+  std::string key;
+  for (const Frame& frame : site.frames) key += fmt::format("{}\n{}\n{}\n", frame.file, frame.function, frame.line);
   const auto [at, added] = sites_by_text_.try_emplace(std::move(key), SiteIndex{static_cast<std::uint32_t>(dump_.sites.size())});
   if (added) dump_.sites.push_back(std::move(site));
   constexpr std::size_t kMostRemembered = 65536;
@@ -257,7 +271,16 @@ void FlightEntries::record(std::span<const PlainValue> pairs, const PlainValues&
   const Name& name = name_of(fields.name);
   const std::uint32_t group = group_of(fields.group, values);
   if (!dump_.groups[group].id && fields.id >= 0) dump_.groups[group].id = fields.id;
-  const OpState state = state_of(fields.state);
+  OpState state = state_of(fields.state);
+  if (name.retires_when_done) {
+    dump_.retires_when_done = true;
+    if (fields.retired && state == OpState::kEnqueued) state = OpState::kCompleted;
+    // Operations have one row of numbers in their group, messages with them.
+    std::int64_t& last_op = last_op_of_group_[group];
+    const std::int64_t before = last_op < 0 && dump_.first_record == 0 ? 0 : last_op;
+    dump_.has_unrecorded = dump_.has_unrecorded || (before >= 0 && fields.op > before + 1);
+    last_op = std::max(last_op, fields.op);
+  }
   dump_.timed_out = dump_.timed_out || (fields.retired && state != OpState::kCompleted && !fields.is_message);
   if (name.ends_group) return end_group(fields, name, group, state);
   if (name.kind == OpKind::kUnknown) {
@@ -339,7 +362,10 @@ void FlightEntries::end_group(const Fields& fields, const Name& name, std::uint3
 void FlightEntries::read_config(const PlainValue& config, const PlainValues& values) {
   const auto pairs = values.items(config);
   for (std::size_t i = 0; i + 1 < pairs.size() && groups_.size() < kMostGroups; i += 2) {
-    FlightGroup& group = dump_.groups[group_named(pairs[i].as_text())];
+    // gloo writes down the members of each group before the group has its name, in one row after the other.
+    const bool is_named = !pairs[i].as_text().empty();
+    FlightGroup nameless;
+    FlightGroup& group = is_named ? dump_.groups[group_named(pairs[i].as_text())] : nameless;
     const auto fields = values.items(pairs[i + 1]);
     for (std::size_t f = 0; f + 1 < fields.size(); f += 2) {
       const std::string_view key = fields[f].as_text();
@@ -364,6 +390,7 @@ void FlightEntries::read_config(const PlainValue& config, const PlainValues& val
         std::erase_if(group.members, [](std::int32_t rank) { return rank < 0; });
       }
     }
+    if (!is_named) dump_.others = std::move(nameless.members);
   }
 }
 

@@ -26,6 +26,7 @@ class FlightEntries final : public RecordSink {
   struct Name {
     OpKind kind = OpKind::kUnknown;
     bool ends_group = false;
+    bool retires_when_done = false;         ///< FlightDump::retires_when_done
     std::int32_t self = -1, peer = -1;  ///< group ranks of a message
   };
   struct TextHash {
@@ -49,6 +50,7 @@ class FlightEntries final : public RecordSink {
   std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> groups_;
   std::unordered_map<std::uint64_t, SiteIndex> sites_by_nodes_;
   std::unordered_map<std::string, SiteIndex, TextHash, std::equal_to<>> sites_by_text_;
+  std::vector<std::int64_t> last_op_of_group_;  // op_id
   std::vector<std::pair<std::uint32_t, std::uint32_t>> last_of_group_;  // by group: index of its last operation + 1, launch
   std::uint32_t launches_ = 0;
   std::int64_t last_record_ = -1;

@@ -33,6 +33,7 @@ struct JobGroup {
   CommIndex comm = kNoComm;
   bool has_messages = false;
   bool has_members = false;
+  bool is_world = false;                ///< the default group, whose members no dump lists
   std::vector<FlightMember> members{};  ///< those with a dump that names the group
   std::uint32_t completed = 0;          ///< some member completed all up to this one, so every member had made them
   std::uint32_t made = 0;               ///< the last that some member made

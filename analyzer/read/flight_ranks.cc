@@ -68,6 +68,7 @@ std::vector<FlightRank> flight_ranks(std::vector<std::unique_ptr<FlightDump>>& d
   std::set<std::int32_t> world;
   for (const auto& dump : dumps) {
     for (const FlightGroup& group : dump->groups) world.insert(group.members.begin(), group.members.end());
+    world.insert(dump->others.begin(), dump->others.end());
   }
   const auto claim = [&](std::size_t i, std::int32_t rank) {
     const auto [at, added] = owner.try_emplace(rank, i);

@@ -36,6 +36,10 @@ class FlightJob {
     collect_models();
     for (std::size_t d = 0; d < dumps_.size(); ++d) add_program(d, stands);
     warn_of_versions();
+    if (std::ranges::any_of(dumps_, [](const RankedDump& ranked) { return ranked.dump->retires_when_done; })) {
+      intake_.builder().warn("gloo's Flight Recorder writes down no messages (send, recv) and no roots, and does not tell calls that failed from "
+                             "those that completed");
+    }
   }
 
  private:
@@ -68,7 +72,7 @@ class FlightJob {
   /// way; or a rank's places of call follow another's one call later, which shows that it left one out.
   bool stands_still() const {
     std::int64_t oldest = 0, latest = 0;
-    bool all_stand = true, any_stands = false;
+    bool all_stand = true, any_stands = false, all_failed = true;
     for (const RankedDump& ranked : dumps_) {
       const FlightDump& dump = *ranked.dump;
       if (dump.timed_out) return true;
@@ -76,10 +80,13 @@ class FlightJob {
       for (const FlightDump::InFlight& call : dump.in_flight) {
         if (call.created_ns > 0) oldest = oldest == 0 ? call.created_ns : std::min(oldest, call.created_ns);
       }
+      all_failed = all_failed && dump.last_failed;
       all_stand = all_stand && !dump.in_flight.empty();
       any_stands = any_stands || !dump.in_flight.empty();
     }
     constexpr std::int64_t kOldNs = 60'000'000'000;
+    // Each carried out a call that another lacks. Had all of these completed, each dump would be older than another one.
+    if (all_failed) return true;
     if (!any_stands) return false;
     if (all_stand || (oldest > 0 && latest - oldest >= kOldNs)) return true;
     for (const JobGroup& group : groups_.groups) {
@@ -147,7 +154,7 @@ class FlightJob {
     place_operations(d, program, warnings);
     add_earlier(d, program);
     const bool idle = std::ranges::none_of(program.operations, is_in_flight);
-    if (!program.tail_missing && idle && (stands || !is_older(d))) {
+    if (!program.tail_missing && idle && (stands || !is_older(d)) && !dump.has_unrecorded) {
       program.end = {EndKind::kExited, ProgramEnd::kStatusUnknown};
     } else if (!program.tail_missing && stands) {
       program.end = {EndKind::kUnknown, ProgramEnd::kStatusUnknown};  // stands in a call, for good
