@@ -79,6 +79,8 @@ class CallScope {
   void drop_polls() noexcept { t_thread.polls = 0; }
   /// Afterwards `reserve` and `enter` make one more record, of the same call: it stands for several ranks of this process.
   void again() noexcept;
+  /// Calls made from inside this one are recorded too: it only brackets them.
+  void open_for_others() noexcept;
   /// The communicator ends with this call: nothing of it is touched at return.
   void forget_collective() noexcept;
 
@@ -181,6 +183,11 @@ inline void CallScope::leave() noexcept {
 inline void CallScope::forget_collective() noexcept {
   leave_collective();
   collective_ = nullptr;
+}
+
+inline void CallScope::open_for_others() noexcept {
+  t_thread.frame = nullptr;
+  forget_collective();
 }
 
 inline void CallScope::again() noexcept {

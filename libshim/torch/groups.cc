@@ -140,14 +140,27 @@ void watch(PyObject* group) noexcept {
   g_python.PyErr_Clear();
 }
 
+std::uint64_t identity_of(const char* name, std::int32_t size) noexcept {
+  const std::uint64_t hash = trace::mix(fold(g_members, size) ^ trace::text_hash(name, std::strlen(name)), 0x746F'7263'68U);
+  const std::uint64_t identity = trace::mix(hash, std::uint64_t{number_of(hash)} + 1);
+  return identity != 0 ? identity : 1;
+}
+
+void learn_job_rank(std::int32_t rank, std::int32_t size) noexcept {
+  trace::FileHeader& header = *g_recorder.map.header;
+  if (header.job_rank >= 0 || rank < 0) return;
+  header.job_rank = rank;
+  header.job_ranks = size;
+}
+
 /// Cold.
-Comm* add_group(PyObject* group) noexcept {
+Comm* add_group(PyObject* group, bool from_the_start) noexcept {
   const ErrorKeeper keep;
   const ErrnoKeeper keep_errno;
   NewComm made;
   made.handle = reinterpret_cast<std::uint64_t>(group);
   made.library = trace::Library::kTorch;
-  made.flags = trace::kCommAdopted;
+  made.flags = from_the_start ? 0 : trace::kCommAdopted;
   made.rank = static_cast<std::int32_t>(ask(group, "rank", -1));
   made.nranks = static_cast<std::int32_t>(ask(group, "size", 0));
   PyObject* name = entry_of("_pg_names", group);
@@ -162,10 +175,7 @@ Comm* add_group(PyObject* group) noexcept {
     const SpinGuard guard(g_members_lock);
     if (ranks != nullptr && text != nullptr && made.nranks > 0 && made.nranks <= kMostMembers && collect_members(ranks, made.nranks)) {
       made.members = g_members;
-      const std::uint64_t hash =
-          trace::mix(fold(g_members, made.nranks) ^ trace::text_hash(text, std::strlen(text)), 0x746F'7263'68U);
-      made.identity = trace::mix(hash, std::uint64_t{number_of(hash)} + 1);
-      if (made.identity == 0) made.identity = 1;
+      made.identity = identity_of(text, made.nranks);
     }
     add_comm(made);
   }
@@ -176,11 +186,7 @@ Comm* add_group(PyObject* group) noexcept {
   if (const char* said = text_of(description.get()); said != nullptr && *said != '\0' && std::strcmp(said, "undefined") != 0) {
     write_text(trace::SideKind::kCommName, comm->id, said);
   }
-  trace::FileHeader& header = *g_recorder.map.header;
-  if (made.kind == OpKind::kInit && header.job_rank < 0) {
-    header.job_rank = made.rank;
-    header.job_ranks = made.nranks;
-  }
+  if (made.kind == OpKind::kInit) learn_job_rank(made.rank, made.nranks);
   return comm;
 }
 
@@ -202,7 +208,34 @@ Backend* place_of(const void* backend, bool make) noexcept {
 Comm* comm_of_group(PyObject* group) noexcept {
   if (group == nullptr || group == g_python.none) return nullptr;
   if (Comm* known = find_comm(reinterpret_cast<std::uint64_t>(group))) return known;
-  return add_group(group);
+  return add_group(group, false);
+}
+
+Comm* comm_of_new_group(PyObject* group) noexcept {
+  if (Comm* known = find_comm(reinterpret_cast<std::uint64_t>(group))) return known;
+  return add_group(group, true);
+}
+
+bool is_group(PyObject* object) noexcept {
+  return object != nullptr && object != g_python.none && entry_of("_pg_names", object) != nullptr;
+}
+
+Comm* add_world(std::int32_t rank, std::int32_t size) noexcept {
+  if (size > kMostMembers) return nullptr;
+  static constinit std::atomic<std::uint64_t> made_so_far{0};
+  NewComm made;
+  made.handle = std::uint64_t{1} << 62 | (made_so_far.fetch_add(1, std::memory_order_relaxed) + 1) << 32 | 0x746F'7263U;
+  made.library = trace::Library::kTorch;
+  made.rank = rank;
+  made.nranks = size;
+  made.name = "init";
+  const SpinGuard guard(g_members_lock);
+  for (std::int32_t i = 0; i < size; ++i) g_members[i] = i;
+  made.members = g_members;
+  made.identity = identity_of(made.name, size);
+  add_comm(made);
+  learn_job_rank(rank, size);
+  return find_comm(made.handle);
 }
 
 Comm* comm_of_backend(const void* backend) noexcept {

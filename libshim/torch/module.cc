@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "original.h"
+#include "torch/constructions.h"
 #include "torch/options.h"
 #include "torch/python_api.h"
 #include "torch/recording.h"
@@ -89,7 +90,9 @@ void stand_before(PyObject* owner, const Method& method, std::size_t index, PyFu
   const Ref module_name = attribute(original.get(), "__module__");
   callable.definition = PyMethod{method.name, function, kVarargs | kKeywords, text};
   callable.on_group = method.on_group;
-  Ref ours(g_python.PyCFunction_NewEx(&callable.definition, nullptr, module_name.get()));
+  // What it is bound to is of no use to ours, but shows where the original is printed.
+  const Ref bound_to = attribute(original.get(), "__self__");
+  Ref ours(g_python.PyCFunction_NewEx(&callable.definition, bound_to.get(), module_name.get()));
   if (ours && is_method) ours = Ref(g_python.PyInstanceMethod_New(ours.get()));
   if (!ours) return;
   callable.original = original.get();
@@ -131,6 +134,7 @@ PyObject* initialize(PyObject*, PyObject* arguments, PyObject* keywords) noexcep
   if (PyObject* module = loaded_module("torch._C._distributed_c10d")) {
     learn_version();
     install(module);
+    await_constructions();
     set_python_installed();
   }
   g_python.PyErr_Clear();

@@ -29,7 +29,8 @@ const char* load_python_api() noexcept {
   LOCKSTEP_PYTHON_WANTED(X)
 #undef X
   g_python.none = static_cast<PyObject*>(find_visible("_Py_NoneStruct", kLibraries));
-  return g_python.none != nullptr ? nullptr : "_Py_NoneStruct";
+  g_python.no = static_cast<PyObject*>(find_visible("_Py_FalseStruct", kLibraries));
+  return g_python.none != nullptr && g_python.no != nullptr ? nullptr : "_Py_NoneStruct";
 }
 
 Ref attribute(PyObject* object, const char* name) noexcept {

@@ -48,14 +48,21 @@ struct PyTypeSpec {
   X(PyObject*, PyObject_GetAttrString, (PyObject*, const char*))                      \
   X(int, PyObject_SetAttrString, (PyObject*, const char*, PyObject*))                 \
   X(PyObject*, PyObject_GetItem, (PyObject*, PyObject*))                              \
+  X(int, PyObject_SetAttr, (PyObject*, PyObject*, PyObject*))                         \
+  X(PyObject*, PyObject_Repr, (PyObject*))                                            \
+  X(PyObject*, PyMethod_New, (PyObject*, PyObject*))                                  \
+  X(int, PySys_SetObject, (const char*, PyObject*))                                   \
+  X(int, PyList_SetSlice, (PyObject*, PySsize, PySsize, PyObject*))                   \
+  X(PyObject*, PySequence_List, (PyObject*))                                          \
+  X(int, PySequence_Check, (PyObject*))                                               \
+  X(PySsize, PySequence_Size, (PyObject*))                                            \
+  X(PyObject*, PySequence_GetItem, (PyObject*, PySsize))                              \
   X(PyObject*, PyObject_Type, (PyObject*))                                            \
-  X(PyObject*, PyMapping_GetItemString, (PyObject*, const char*))                     \
   X(PyObject*, PyDict_New, ())                                                        \
   X(PyObject*, PyDict_GetItemString, (PyObject*, const char*))                        \
   X(int, PyDict_SetItemString, (PyObject*, const char*, PyObject*))                   \
   X(PyObject*, PyDict_GetItem, (PyObject*, PyObject*))                                \
   X(int, PyDict_Next, (PyObject*, PySsize*, PyObject**, PyObject**))                  \
-  X(PySsize, PyDict_Size, (PyObject*))                                                \
   X(PyObject*, PyTuple_New, (PySsize))                                                \
   X(PySsize, PyTuple_Size, (PyObject*))                                               \
   X(PyObject*, PyTuple_GetItem, (PyObject*, PySsize))                                 \
@@ -71,7 +78,6 @@ struct PyTypeSpec {
   X(PyObject*, PyWeakref_NewRef, (PyObject*, PyObject*))                              \
   X(int, PyGILState_Ensure, ())                                                       \
   X(void, PyGILState_Release, (int))                                                  \
-  X(int, PyGILState_Check, ())                                                        \
   X(void*, PyGILState_GetThisThreadState, ())                                         \
   X(PyObject*, PyEval_GetFrame, ())                                                   \
   X(int, PyFrame_GetLineNumber, (PyObject*))                                          \
@@ -91,6 +97,7 @@ struct PythonApi {
   LOCKSTEP_PYTHON_WANTED(X)
 #undef X
   PyObject* none = nullptr;
+  PyObject* no = nullptr;  ///< False
 };
 extern constinit PythonApi g_python;
 

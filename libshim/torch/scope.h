@@ -19,7 +19,6 @@ struct TorchThread {
   Comm* open_comm;
   std::uint32_t open_commit;
   bool is_worker;              ///< a thread of a backend, which does what was issued: not the program
-  std::uint32_t constructing;  ///< depth of init_process_group, new_group ...
 };
 extern constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec")));
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 
 #include "read_trace.h"
 #include "run_host.h"
@@ -34,8 +35,10 @@ class Torch : public testing::Test {
   }
   /// The traces of `mode`, by rank; the program must have said what it says without us.
   std::vector<ReadTrace> record(const std::string& mode, int ranks = 2) {
-    const HostRun alone = run_torch(mode, "", ranks);
+    // Most of the time goes into importing torch.
+    auto without = std::async(std::launch::async, [&] { return run_torch(mode, "", ranks); });
     const HostRun recorded = run_torch(mode, directory_.path(), ranks);
+    const HostRun alone = without.get();
     EXPECT_EQ(recorded.out, alone.out);
     EXPECT_EQ(recorded.err, alone.err);
     EXPECT_EQ(recorded.status, alone.status);
@@ -93,12 +96,55 @@ TEST_F(Torch, EveryCallHasItsGroupItsArgumentsAndItsPythonLines) {
   }
   EXPECT_EQ(of_kind(traces[0], OpKind::kIsend).at(0).record.aux, 3U);
   EXPECT_EQ(of_kind(traces[1], OpKind::kIrecv).at(0).record.peer, 0);
-  for (std::size_t i = 0; i < traces[0].comms.size(); ++i) {
-    const auto id = static_cast<std::uint32_t>(i) + 1;
-    EXPECT_EQ(traces[0].comms.at(id).record.identity, traces[1].comms.at(id).record.identity);
-    EXPECT_EQ(traces[0].comm_ends.at(id).fingerprint, traces[1].comm_ends.at(id).fingerprint);
+  ASSERT_EQ(traces[0].comms.size(), 3U);
+  for (const auto& [id, comm] : traces[0].comms) EXPECT_EQ(comm.record.identity, traces[1].comms.at(id).record.identity);
+  ASSERT_EQ(traces[0].comm_ends.size(), 2U) << "both groups are gone";
+  for (const auto& [id, end] : traces[0].comm_ends) EXPECT_EQ(end.fingerprint, traces[1].comm_ends.at(id).fingerprint);
+}
+
+TEST_F(Torch, MakingAGroupIsACallOfAllRanksOfTheDefaultGroup) {
+  const std::vector<ReadTrace> traces = record("calls");
+  ASSERT_EQ(traces.size(), 2U);
+  for (const ReadTrace& trace : traces) {
+    const auto init = of_kind(trace, OpKind::kInit);
+    ASSERT_EQ(init.size(), 1U);
+    EXPECT_EQ(trace.comms.at(init[0].record.comm).name, "init");
+    EXPECT_EQ(trace.comms.at(init[0].record.comm).members, (std::vector<std::int32_t>{0, 1}));
+    EXPECT_EQ(trace.comms.at(init[0].record.aux).record.kind, static_cast<std::uint8_t>(OpKind::kInit));
+    const auto made = of_kind(trace, OpKind::kNewGroup);
+    ASSERT_EQ(made.size(), 1U);
+    EXPECT_EQ(made[0].record.comm, init[0].record.aux);
+    EXPECT_EQ(made[0].creation.members, 2);
+    EXPECT_EQ(functions_at(trace, made[0]).at(0), "calls");
+    const ReadComm& group = trace.comms.at(made[0].record.aux);
+    EXPECT_EQ(group.name, "1");
+    EXPECT_EQ(group.record.flags & trace::kCommAdopted, 0) << "all calls on it were seen";
+    EXPECT_EQ(of_kind(trace, OpKind::kDestroy).size(), 1U);
   }
 }
+
+struct Undisturbed {
+  const char* mode;
+  std::size_t traces;
+};
+void PrintTo(const Undisturbed& c, std::ostream* out) { *out << c.mode; }
+
+class TorchHost : public Torch, public testing::WithParamInterface<Undisturbed> {};
+
+TEST_P(TorchHost, NoticesNothing) {
+  const std::vector<ReadTrace> traces = record(GetParam().mode);
+  ASSERT_EQ(traces.size(), GetParam().traces);
+  for (const ReadTrace& trace : traces) {
+    EXPECT_FALSE(trace.calls.empty());
+    for (const ReadCall& call : trace.calls) EXPECT_TRUE(call.returned()) << describe(trace, call);
+    EXPECT_EQ(trace.header.state & trace::kStateNested, 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, TorchHost,
+                         testing::Values(Undisturbed{"exception", 2}, Undisturbed{"os_exit", 2}, Undisturbed{"threads", 2},
+                                         Undisturbed{"data_loader", 2}, Undisturbed{"interrupt", 2}, Undisturbed{"left_alone", 2}),
+                         [](const auto& test) { return std::string(test.param.mode); });
 
 TEST_F(Torch, CallsOfDdpsReducerNameTheBucketAndTheLineOfTheBackwardPass) {
   const std::vector<ReadTrace> traces = record("ddp");

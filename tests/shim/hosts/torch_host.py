@@ -57,6 +57,98 @@ def ddp(torch, dist, rank):
     print([float(p.sum()) for p in model.parameters()])
 
 
+def exception(torch, dist, rank):
+    """An exception out of a backend, one out of a wait, and calls after them."""
+    import traceback
+    for wrong in (lambda: dist.broadcast(torch.zeros(3).to_sparse(), 0), lambda: dist.all_reduce(torch.zeros(2), group=7),
+                  lambda: dist.new_group(ranks=[0, 99])):
+        try:
+            wrong()
+        except Exception:
+            traceback.print_exc()
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    print(tensor.tolist())
+    if rank == 1:
+        raise ValueError("the end of rank 1")
+
+
+def os_exit(torch, dist, rank):
+    dist.all_reduce(torch.ones(2))
+    sys.stdout.flush()
+    os._exit(3 + rank)
+
+
+def threads(torch, dist, rank):
+    import threading
+    group = dist.new_group([0, 1])
+    results = []
+
+    def other():
+        for _ in range(50):
+            tensor = torch.ones(2)
+            dist.all_reduce(tensor, group=group)
+            results.append(tensor.tolist())
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    for _ in range(50):
+        dist.broadcast(torch.ones(3), 0)
+    thread.join()
+    print(len(results), results[-1])
+
+
+class Numbers:
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        import torch
+        return torch.tensor([index, os.getpid() != OWNER])
+
+
+OWNER = os.getpid()
+
+
+def data_loader(torch, dist, rank):
+    loader = torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=2)
+    for batch in loader:
+        tensor = batch.sum(0)
+        dist.all_reduce(tensor)
+        print(tensor.tolist())
+
+
+def interrupt(torch, dist, rank):
+    import signal
+    import time
+    dist.all_reduce(torch.ones(2))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        time.sleep(30)
+    except KeyboardInterrupt:
+        print("interrupted")
+
+
+def left_alone(torch, dist, rank):
+    """What a program sees of torch and of the interpreter."""
+    import copy
+    import inspect
+    import pickle
+    import weakref
+    from torch._C._distributed_c10d import ProcessGroup, Work
+    for function in (dist.init_process_group, dist.new_group, dist.destroy_process_group):
+        assert pickle.loads(pickle.dumps(function)) is function and copy.deepcopy(function) is function
+        print(function.__name__, function.__qualname__, function.__module__, inspect.signature(function), inspect.isfunction(function),
+              len(function.__doc__ or ""), len(inspect.getsource(function)), function.__code__.co_name, weakref.ref(function)() is function,
+              repr(function).split(" at ")[0], hasattr(function, "__wrapped__"))
+    for method in (ProcessGroup.allreduce, ProcessGroup.__dict__["allreduce"], Work.wait):
+        print(repr(method).split(" at ")[0], method.__name__, method.__doc__.split("=")[0], method.__module__)
+    print(dist.new_group is dist.distributed_c10d.new_group, repr(torch._C._c10d_init).split(" at ")[0])
+    print(sys.path, sorted(set(os.environ) - {"LD_PRELOAD", "LOCKSTEP_DIR", "LOCKSTEP_RUN"}), len(sys.modules))
+    print([getattr(finder, "__name__", type(finder).__name__) for finder in sys.meta_path])
+
+
 def run_rank(mode):
     import torch
     import torch.distributed as dist
