@@ -90,7 +90,9 @@ class PlanDrawer {
     const bool overlap = pipe_ > 2 && chance(40);
     if (overlap) schedule_["batch_p2p_comm"] = false;
     if (overlap) schedule_["overlap_p2p_comm"] = true;
-    if (chance(20)) schedule_["variable_seq_lengths"] = true;
+    // Where some ranks do nothing but warm up and others do not, shapes that go before tensors can hang: one rank sends
+    // the shape of a gradient before it takes the activation that the other sends before it takes the shape.
+    if (chance(20) && schedule_["micro_batches"] > pipe_) schedule_["variable_seq_lengths"] = true;
     // Two stages exchange gradients for activations there (refused by Megatron's command line only).
     if (pipe_ == 2) {
       chunks_ = 1;
@@ -128,7 +130,8 @@ class PlanDrawer {
                           {"chained", chance(30)},
                           {"per_token_loss", chance(30)},
                           {"clip_grad", chance(70) ? 1.0 : 0.0}};
-    if (!topology_.contains("expert") && chance(20)) topology_["context"] = 2;
+    const bool has_room = 2 * pipe_ * data_ * tensor_ <= options_.most_ranks;
+    if (has_room && !topology_.contains("expert") && chance(20)) topology_["context"] = 2;
     if (chance(20)) topology_["order"] = pick({"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"});
   }
 

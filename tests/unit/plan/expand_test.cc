@@ -1,4 +1,4 @@
-// Whole plans: the founding hang under other names, its cures, and random plans that hold.
+// Whole plans: the founding hang under other names, and its cures.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 #include "diagnose/diagnose.h"
 #include "plan/expansion.h"
 #include "plan/variance.h"
-#include "support/random.h"
 #include "unit/plan/plan_text.h"
 
 namespace lockstep::plan {
@@ -137,66 +136,6 @@ TEST(Expand, BucketCountsThatDifferBetweenStagesAreSilent) {
   std::string text = megatron_plan(", \"bucket_size\": 100, \"stepper\": \"megatron_distributed\"", "");
   const Expansion expansion = expanded(text);
   EXPECT_EQ(diagnose(expansion.job).verdict, Verdict::kConsistent);
-}
-
-/// A valid plan of any framework, small enough to replay by the thousand.
-std::string random_plan(lockstep::testing::Random& random) {
-  const auto pick = [&random](std::initializer_list<const char*> options) {
-    return std::string(options.begin()[random.below(static_cast<std::uint32_t>(options.size()))]);
-  };
-  const auto number = [&random](std::uint32_t low, std::uint32_t high) {
-    return low + random.below(high - low + 1);
-  };
-  const std::string framework = pick({"deepspeed", "megatron", "torch"});
-  const std::uint32_t pipe = number(1, 4);
-  const std::uint32_t data = number(1, 4);
-  const std::uint32_t tensor = number(1, 2);
-  const std::uint32_t layers = pipe * number(1, 3);
-  std::string optimizer;
-  if (framework == "deepspeed")
-    optimizer = fmt::format(R"("groups": "{}", "drop_empty": {})", pick({"single", "megatron", "three_way"}),
-                            pick({"false", "true"}));
-  else if (framework == "megatron")
-    optimizer =
-        fmt::format(R"("stepper": "{}", "bucket_size": {}, "loss_scale": {})",
-                    pick({"megatron", "megatron_distributed"}), number(1, 2000), pick({"true", "false"}));
-  else
-    optimizer =
-        fmt::format(R"("stepper": "{}", "find_unused": {})", pick({"ddp", "fsdp2"}), pick({"true", "false"}));
-  // Groups that come out alike on every stage: each layer has both kinds of parameters.
-  return fmt::format(
-      R"({{"framework": {{"name": "{}", "version": "{}"}}, "topology": {{"pipe": {}, "data": {}, "tensor": {}}}, "datatype": "{}",
-    "layers": [{{"class": "Block", "repeat": {}, "parameters": [{{"name": "w", "shape": [{}, 8]}}, {{"name": "b.bias", "shape": [8]}}]}}],
-    "partition": {{"method": "uniform"}}, "optimizer": {{{}}}{}, "schedule": {{"name": "{}", "micro_batches": {}}}}})",
-      framework,
-      framework == "deepspeed" ? pick({"0.5.5", "0.8.0", "0.10.3", "0.16.4"}) : std::string("0.1.0"), pipe,
-      data, tensor, pick({"f16", "bf16", "f32"}), layers, number(1, 64), optimizer,
-      framework == "deepspeed" ? pick({"", R"(, "zero": {"stage": 1})"}) : std::string(),
-      pipe == 1 ? "none" : "1f1b", number(pipe, 8));
-}
-
-TEST(Expand, RandomValidPlansHaveNoFinding) {
-  lockstep::testing::Random random(20260901);
-  int tried = 0;
-  for (int i = 0; i < 600; ++i) {
-    const std::string text = random_plan(random);
-    const auto plan = read_plan(text, "plan");
-    ASSERT_TRUE(plan) << plan.error().message << '\n' << text;
-    // A three-way split has a first half on some stages only: that is a real fault.
-    if (plan->optimizer.rule == GroupRule::kThreeWay && plan->optimizer.norm == NormReduction::kPerGroup &&
-        plan->optimizer.drop_empty)
-      continue;
-    ++tried;
-    for (const Iteration iteration :
-         {Iteration::kFirst, Iteration::kSecond, Iteration::kSteady, Iteration::kSkipped}) {
-      const auto expansion = expand(*plan, iteration);
-      ASSERT_TRUE(expansion) << expansion.error().message << '\n' << text;
-      const Report report = diagnose(expansion->job);
-      ASSERT_TRUE(report.findings.empty()) << report.findings[0].explanation << '\n' << text;
-      ASSERT_EQ(report.verdict, Verdict::kConsistent) << text;
-    }
-  }
-  EXPECT_GT(tried, 400);
 }
 
 }  // namespace
