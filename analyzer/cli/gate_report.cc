@@ -30,24 +30,37 @@ CommIndex find_communicator(const Job& job, const std::string& id) {
                                       : CommIndex{static_cast<std::uint32_t>(found - communicators.begin())};
 }
 
-/// Why the calls of a finding's communicator differ, in the plan's words; empty where nothing of the plan
-/// varies there.
-std::string reason_text(const plan::Expansion& expansion, const plan::Variance& variance) {
-  const CallSite& site = expansion.job.site(variance.site);
-  const plan::Quantity& quantity = expansion.quantities[variance.quantity];
-  std::string text = site.frames.empty() ? std::string() : site.frames[0].function;
+/// "a, b and c"
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == words.size() ? " and " : ", ", words[i]);
+  return text;
+}
+
+/// Why the calls of a finding's communicator differ, in the plan's words. `variances` are of one quantity, and differ in
+/// the code that depends on it.
+std::string reason_text(const plan::Expansion& expansion, std::span<const plan::Variance> variances) {
+  std::vector<std::string> functions;
+  for (const plan::Variance& variance : variances) {
+    const CallSite& site = expansion.job.site(variance.site);
+    if (!site.frames.empty() && std::ranges::find(functions, site.frames[0].function) == functions.end())
+      functions.push_back(site.frames[0].function);
+  }
+  const plan::Variance& first = variances.front();
+  const plan::Quantity& quantity = expansion.quantities[first.quantity];
+  const bool one = functions.size() < 2;
+  std::string text = listed(functions);
   if (!quantity.per.empty())
-    text += fmt::format(" makes its calls once per {}, and the {}", quantity.per,
-                        variance_text(expansion, variance));
+    text += fmt::format(" make{} {} calls once per {}, and the {}", one ? "s" : "", one ? "its" : "their", quantity.per,
+                        variance_text(expansion, first));
   else
-    text += fmt::format(" depends on something that is not the same on all members: {}",
-                        variance_text(expansion, variance));
+    text += fmt::format(" depend{} on something that is not the same on all members: {}", one ? "s" : "",
+                        variance_text(expansion, first));
   constexpr std::size_t kMostReasons = 4;
-  const std::size_t shown = std::min(variance.reasons.size(), kMostReasons);
+  const std::size_t shown = std::min(first.reasons.size(), kMostReasons);
   if (shown > 0)
-    text +=
-        fmt::format("; {}", fmt::join(variance.reasons.begin(),
-                                      variance.reasons.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
+    text += fmt::format("; {}", fmt::join(first.reasons.begin(), first.reasons.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
   return text;
 }
 
@@ -79,8 +92,15 @@ void add_reasons(const plan::Expansion& expansion, const PlanSource& source, Fin
   if (!finding.communicator) return;
   const CommIndex comm = find_communicator(expansion.job, finding.communicator->id);
   if (comm == kNoComm) return;
-  const auto variances = plan::find_variances(expansion, comm);
+  auto variances = plan::find_variances(expansion, comm);
   if (variances.empty()) return;
+  // Those of one quantity together, in the order in which the first of each is met.
+  std::vector<plan::QuantityIndex> order;
+  for (const plan::Variance& variance : variances)
+    if (std::ranges::find(order, variance.quantity) == order.end()) order.push_back(variance.quantity);
+  std::ranges::stable_sort(variances, {}, [&](const plan::Variance& variance) {
+    return std::ranges::find(order, variance.quantity) - order.begin();
+  });
   // What follows the first sentence of a difference in number guesses at what the plan knows.
   const bool differs_in_number = finding.verdict == Verdict::kImbalance || finding.verdict == Verdict::kDeadlock;
   const std::size_t kept = differs_in_number ? finding.explanation.find(';') : std::string::npos;
@@ -89,16 +109,20 @@ void add_reasons(const plan::Expansion& expansion, const PlanSource& source, Fin
       {source.path, line_of_field(source.text, expansion.quantities[variances[0].quantity].field)}};
   std::vector<std::string> reasons;
   std::vector<std::string> fixes;
-  for (const plan::Variance& variance : variances) {
-    reasons.push_back(reason_text(expansion, variance));
-    const std::string& fix = expansion.quantities[variance.quantity].fix;
+  for (std::size_t i = 0; i < variances.size();) {
+    std::size_t end = i;
+    while (end < variances.size() && variances[end].quantity == variances[i].quantity) ++end;
+    reasons.push_back(reason_text(expansion, std::span(variances).subspan(i, end - i)));
+    const std::string& fix = expansion.quantities[variances[i].quantity].fix;
+    i = end;
     if (!fix.empty() && std::ranges::find(fixes, fix) == fixes.end()) fixes.push_back(fix);
   }
   finding.explanation = fmt::format("{}; {}", first_sentence, fmt::join(reasons, "; "));
   if (!fixes.empty()) finding.fix = fmt::format("{}", fmt::join(fixes, "; "));
 }
 
-/// Findings that say the same of several iterations are one.
+/// Findings that say the same of several iterations are one, and so are those that one cause makes look different: on
+/// one communicator, and with the plan's own words for what to do.
 bool same_finding(const Finding& a, const Finding& b) {
   const auto site = [](const Finding& finding) {
     return finding.operations.empty() ? std::string() : fmt::format("{}", finding.operations[0].op);
@@ -106,6 +130,7 @@ bool same_finding(const Finding& a, const Finding& b) {
   const auto id = [](const Finding& finding) {
     return finding.communicator ? finding.communicator->id : std::string();
   };
+  if (a.communicator && id(a) == id(b) && !a.fix.empty() && a.fix == b.fix && a.evidence == b.evidence) return true;
   return a.finding_class == b.finding_class && a.verdict == b.verdict && id(a) == id(b) &&
          site(a) == site(b) && a.divergent_ranks == b.divergent_ranks;
 }
@@ -157,6 +182,17 @@ Result<IterationReport> iterations_report(const plan::Plan& plan, const PlanSour
   return IterationReport{std::move(report), *std::move(expansion)};
 }
 
+/// Somebody waits for a rank that has come to the end of the iteration.
+bool waits_for_the_end(const Report& report) {
+  return report.verdict == Verdict::kImbalance && std::ranges::any_of(report.findings.front().wait_for, [](const WaitFor& wait) {
+    return !wait.why.empty();
+  });
+}
+
+plan::Iteration next_iteration(plan::Iteration iteration) {
+  return iteration == plan::Iteration::kFirst ? plan::Iteration::kSecond : plan::Iteration::kSteady;
+}
+
 Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, CallTotals* totals) {
   Report whole;
   bool first = true;
@@ -167,6 +203,17 @@ Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, Cal
     // Numbers of calls are compared rank by rank.
     auto one = iterations_report(plan, source, std::span(&iteration, 1), totals != nullptr);
     if (!one) return one.error();
+    // What is left over at the end of one iteration is met by the next: nobody exits there.
+    if (waits_for_the_end(one->report)) {
+      const std::array two{iteration, next_iteration(iteration)};
+      auto goes_on = iterations_report(plan, source, two, false);
+      if (!goes_on) return goes_on.error();
+      if (goes_on->report.verdict != Verdict::kConsistent) {
+        one->report = std::move(goes_on->report);
+        for (Finding& finding : one->report.findings)
+          if (!finding.counts.empty()) finding.explanation += "; counted over two iterations";
+      }
+    }
     calls += call_count(one->expansion);
     if (totals != nullptr) totals->add(one->expansion.job, iteration_name(iteration));
     ++iterations;
