@@ -17,6 +17,7 @@
 #include "diagnose/exchange_totals.h"
 #include "diagnose/message_findings.h"
 #include "diagnose/nccl_deviations.h"
+#include "diagnose/refused_calls.h"
 #include "diagnose/reported_findings.h"
 #include "diagnose/rule_findings.h"
 #include "diagnose/standstill_findings.h"
@@ -58,6 +59,7 @@ class Diagnosis {
     add_messages();
     std::ranges::move(rule_drafts(describe_), std::back_inserter(drafts_));
     for (Draft& draft : exchange_drafts(describe_)) drafts_.push_back(std::move(draft));
+    std::ranges::move(refused_self_messages(describe_), std::back_inserter(drafts_));
     join_differences(drafts_);
     join_stopped_ranks(describe_, standstill_, causes_, drafts_);
     add_cycles();
@@ -208,6 +210,7 @@ class Diagnosis {
 
   void add_messages() {
     for (Draft& draft : message_drafts(describe_)) {
+      explain_refused_call(describe_, draft);
       for (const Cause& cause : causes_) {
         const bool concerns = std::ranges::any_of(draft.finding.divergent_ranks, [&](std::int32_t rank) {
           return std::ranges::binary_search(cause.ranks, rank);
@@ -254,6 +257,10 @@ class Diagnosis {
   void add_outsiders() {
     for (std::uint32_t c = 0; c < match_.communicators.size(); ++c) {
       if (match_.communicators[c].outsiders.empty()) continue;
+      const bool joined_twice = std::ranges::any_of(drafts_, [&](const Draft& draft) {
+        return draft.comm == CommIndex{c} && draft.finding.finding_class == "init_ranks_differ";
+      });
+      if (joined_twice) continue;  // who of them is the member is not known
       std::vector<std::int32_t> ranks;
       for (const ProgramIndex program : match_.communicators[c].outsiders) ranks.push_back(job_.program(program).rank);
       Finding finding{.verdict = Verdict::kMismatch, .finding_class = "wrong_communicator"};

@@ -68,7 +68,7 @@ class Variants {
     std::vector<std::uint64_t> hashes;
   };
 
-  bool is_open(std::size_t member) const { return !is_closed(job_.program(sequences_.members[member])); }
+  bool is_open(std::size_t member) const { return !calls_no_more(job_, job_.program(sequences_.members[member])); }
 
   /// Members come in falling order of their call counts.
   void add(std::size_t member) {
@@ -124,6 +124,13 @@ void add_sides(const CallSequences& sequences, const std::vector<std::uint64_t>&
 
 bool is_closed(const Program& program) {
   return program.end.kind == EndKind::kExited && !program.tail_missing;
+}
+
+bool calls_no_more(const Job& job, const Program& program) {
+  if (is_closed(program)) return true;
+  const auto operations = program.placed_operations();
+  return !program.tail_missing && operations.size() == program.operations.size() && !operations.empty() &&
+         operations.back().kind == OpKind::kFinalize && job.library_of(operations.back().comm) == Library::kMpi;
 }
 
 std::optional<CommunicatorDifference> find_difference(const Job& job, CallSequences sequences) {

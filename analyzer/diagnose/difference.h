@@ -39,6 +39,9 @@ struct CommunicatorDifference {
 /// True where nothing more can follow the record of this program: it ended, and its record is whole.
 bool is_closed(const Program& program);
 
+/// No call can follow the record: it is closed, or stands in MPI_Finalize, the last call that MPI allows.
+bool calls_no_more(const Job& job, const Program& program);
+
 /// Nothing where all members agree as far as their records go.
 std::optional<CommunicatorDifference> find_difference(const Job& job, CallSequences sequences);
 

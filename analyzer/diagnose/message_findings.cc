@@ -7,6 +7,7 @@
 
 #include "base/rank_ranges.h"
 #include "diagnose/difference.h"
+#include "diagnose/missing_parts.h"
 
 namespace lockstep {
 namespace {
@@ -74,21 +75,13 @@ Finding unmatched_finding(const Describer& describe, const ChannelMatch& channel
   return finding;
 }
 
-/// No message can follow the record of this program: it is closed, or stands in the last call that MPI allows.
-bool sends_no_more(const Program& program) {
-  if (is_closed(program)) return true;
-  const auto operations = program.placed_operations();
-  return !program.tail_missing && operations.size() == program.operations.size() && !operations.empty() &&
-         operations.back().kind == OpKind::kFinalize;
-}
-
 /// The rank that lacks calls can make none any more.
 bool lack_is_proven(const Job& job, const ChannelMatch& channel) {
   if (channel.undecided || channel.sends.size() == channel.receives.size()) return false;
   const std::int32_t lacking = channel.sends.size() > channel.receives.size() ? channel.receiver : channel.sender;
   const ProgramIndex program = job.program_of_rank(lacking);
   if (program == kNoProgram) return job.end_of_rank(lacking).kind == EndKind::kExited;
-  return sends_no_more(job.program(program));
+  return calls_no_more(job, job.program(program));
 }
 
 }  // namespace
@@ -112,6 +105,7 @@ std::vector<Draft> message_drafts(const Describer& describe) {
     }
     drafts.push_back(std::move(draft));
   }
+  join_missing_parts(describe, drafts);
   return drafts;
 }
 

@@ -12,16 +12,6 @@
 namespace lockstep {
 namespace {
 
-/// The call of a rank at a position of the communicator; nothing where it makes none.
-std::optional<std::uint32_t> call_at(const Describer& describe, ProgramIndex program, CommIndex comm, std::uint32_t seq) {
-  if (program == kNoProgram) return std::nullopt;
-  const auto& operations = describe.job().program(program).operations;
-  for (std::uint32_t i = 0; i < operations.size(); ++i) {
-    if (operations[i].comm == comm && operations[i].seq == seq && is_placed_collective(operations[i])) return i;
-  }
-  return std::nullopt;
-}
-
 void place(const Describer& describe, CommIndex comm, ProgramIndex program, std::uint32_t call, Draft& draft) {
   draft.comm = comm;
   draft.first_call = call;
@@ -29,24 +19,6 @@ void place(const Describer& describe, CommIndex comm, ProgramIndex program, std:
   draft.finding.position = describe.position(program, call);
   draft.finding.operations.push_back(describe.view(program, call));
   draft.finding.evidence.push_back(describe.evidence(program, call));
-}
-
-/// The ranks that take part in every pair are to blame, where there are several pairs; else all that take part in one.
-std::vector<std::int32_t> common_ranks(const std::vector<VectorDifference>& pairs) {
-  std::map<std::int32_t, std::size_t> times;
-  for (const VectorDifference& pair : pairs) {
-    ++times[pair.sender];
-    if (pair.sender != pair.receiver) ++times[pair.receiver];
-  }
-  std::set<std::pair<std::int32_t, std::int32_t>> links;
-  for (const VectorDifference& pair : pairs) links.insert(std::minmax(pair.sender, pair.receiver));
-  std::vector<std::int32_t> all;
-  std::vector<std::int32_t> in_every;
-  for (const auto& [rank, count] : times) {
-    all.push_back(rank);
-    if (count == pairs.size()) in_every.push_back(rank);
-  }
-  return links.size() > 1 && !in_every.empty() ? in_every : all;
 }
 
 /// "rank 1 sends 3 elements to rank 0, which expects 4", or "rank 1 sends f32 to rank 0, which expects f64".
@@ -163,6 +135,20 @@ void add_size_drafts(const Describer& describe, std::vector<Draft>& drafts) {
   }
 }
 
+/// Of members that are given twice. All that joined belong to what came of it, whom of them the record took for a member or not.
+void finish_init_draft(const Describer& describe, CommIndex comm, Finding& finding) {
+  std::set<std::int32_t> joined(finding.divergent_ranks.begin(), finding.divergent_ranks.end());
+  for (const OperationRef& call : describe.match().noteworthy) {
+    const Operation& operation = describe.operation(call.program, call.operation);
+    if (operation.kind == OpKind::kInit && operation.comm == comm) joined.insert(describe.job().program(call.program).rank);
+  }
+  finding.communicator->ranks.assign(joined.begin(), joined.end());
+  std::ranges::sort(finding.divergent_ranks);
+  finding.explanation = finding.title + "; the ranks given at initialisation must be all numbers from 0 to the size, each once: "
+                        "the others wait for the member that nobody is";
+  finding.fix = "give every process a rank of its own in the communicator, and every communicator an id of its own";
+}
+
 /// Inits of one communicator: the ranks and the size that the members gave.
 void add_init_drafts(const Describer& describe, std::vector<Draft>& drafts) {
   std::map<std::pair<CommIndex, std::string>, std::vector<OperationRef>> by_key;
@@ -172,22 +158,25 @@ void add_init_drafts(const Describer& describe, std::vector<Draft>& drafts) {
     if (operation.kind != OpKind::kInit || operation.comm == kNoComm || key.empty() || !takes_effect(operation)) continue;
     by_key[{operation.comm, key}].push_back(call);
   }
+  std::map<CommIndex, std::size_t> told;  // index into drafts: one finding a communicator
   for (const auto& [what, calls] : by_key) {
     std::set<std::int32_t> ranks;
     for (const OperationRef& call : calls) ranks.insert(describe.job().program(call.program).rank);
     if (ranks.size() < 2) continue;
-    Draft draft{.finding = {.verdict = Verdict::kMismatch, .finding_class = "init_ranks_differ", .severity = Severity::kCertain},
-                .stalls = true};
-    place(describe, what.first, calls.front().program, calls.front().operation, draft);
-    draft.finding.divergent_ranks.assign(ranks.begin(), ranks.end());
-    draft.finding.divergent_meaning = DivergentMeaning::kNoMajority;
-    draft.finding.title = fmt::format("{} join {} as the same member {}", ranks_text(draft.finding.divergent_ranks),
-                                      describe.communicator(what.first), what.second);
-    draft.finding.explanation = draft.finding.title + "; the ranks given at initialisation must be all numbers from 0 to the size, "
-                                "each once: the others wait for the member that nobody is";
-    draft.finding.fix = "give every process a rank of its own in the communicator";
-    drafts.push_back(std::move(draft));
+    const auto [at, added] = told.try_emplace(what.first, drafts.size());
+    if (added) {
+      drafts.push_back({.finding = {.verdict = Verdict::kMismatch, .finding_class = "init_ranks_differ", .severity = Severity::kCertain},
+                        .stalls = true});
+      place(describe, what.first, calls.front().program, calls.front().operation, drafts.back());
+    }
+    Finding& finding = drafts[at->second].finding;
+    finding.divergent_ranks.insert(finding.divergent_ranks.end(), ranks.begin(), ranks.end());
+    finding.divergent_meaning = DivergentMeaning::kNoMajority;
+    const std::string same = fmt::format("{} join{} as the same member {}", ranks_text(std::vector(ranks.begin(), ranks.end())),
+                                         added ? " " + describe.communicator(what.first) : "", what.second);
+    finding.title += (added ? "" : ", ") + same;
   }
+  for (const auto& [comm, at] : told) finish_init_draft(describe, comm, drafts[at].finding);
   add_size_drafts(describe, drafts);
 }
 
@@ -259,6 +248,32 @@ void add_thread_drafts(const Describer& describe, std::vector<Draft>& drafts) {
 
 }  // namespace
 
+std::optional<std::uint32_t> call_at(const Describer& describe, ProgramIndex program, CommIndex comm, std::uint32_t seq) {
+  if (program == kNoProgram) return std::nullopt;
+  const auto& operations = describe.job().program(program).operations;
+  for (std::uint32_t i = 0; i < operations.size(); ++i) {
+    if (operations[i].comm == comm && operations[i].seq == seq && is_placed_collective(operations[i])) return i;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::int32_t> common_ranks(const std::vector<VectorDifference>& pairs) {
+  std::map<std::int32_t, std::size_t> times;
+  for (const VectorDifference& pair : pairs) {
+    ++times[pair.sender];
+    if (pair.sender != pair.receiver) ++times[pair.receiver];
+  }
+  std::set<std::pair<std::int32_t, std::int32_t>> links;
+  for (const VectorDifference& pair : pairs) links.insert(std::minmax(pair.sender, pair.receiver));
+  std::vector<std::int32_t> all;
+  std::vector<std::int32_t> in_every;
+  for (const auto& [rank, count] : times) {
+    all.push_back(rank);
+    if (count == pairs.size()) in_every.push_back(rank);
+  }
+  return links.size() > 1 && !in_every.empty() ? in_every : all;
+}
+
 std::vector<Draft> rule_drafts(const Describer& describe) {
   std::vector<Draft> drafts;
   for (std::uint32_t c = 0; c < describe.match().communicators.size(); ++c) {
@@ -278,24 +293,6 @@ std::vector<Draft> rule_drafts(const Describer& describe) {
   add_used_after_end(describe, drafts);
   add_thread_drafts(describe, drafts);
   return drafts;
-}
-
-bool explain_refused_call(const Describer& describe, Draft& draft) {
-  if (draft.missing == 0) return false;
-  for (const OperationRef& call : describe.match().noteworthy) {
-    const Operation& operation = describe.operation(call.program, call.operation);
-    const std::int32_t rank = describe.job().program(call.program).rank;
-    if ((operation.flags & kOpFailed) == 0 || operation.comm != draft.comm) continue;
-    if (std::ranges::find(draft.finding.divergent_ranks, rank) == draft.finding.divergent_ranks.end()) continue;
-    draft.finding.finding_class = "call_refused";
-    draft.finding.explanation += fmt::format("; rank {} did call {}{}, but the library returned an error, so the call had no effect",
-                                             rank, describe.arguments(operation), describe.from_site(operation));
-    draft.finding.fix = fmt::format("check what the call returns on rank {} and why (NCCL_DEBUG=WARN says it), and stop all ranks on an "
-                                    "error", rank);
-    draft.finding.evidence.push_back(describe.evidence(call.program, call.operation));
-    return true;
-  }
-  return false;
 }
 
 }  // namespace lockstep

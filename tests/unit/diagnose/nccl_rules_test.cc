@@ -111,6 +111,9 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"GraphAgainstDirectCall", "", {{"all_reduce a f32[8] flags=captured handle=g", "graph_launch handle=g"}, {"all_reduce a f32[8]"}},
      "contract_violation capture_differs"},
     {"RefusedCall", "", {{"all_reduce a f32[8] result=4"}, {"all_reduce a f32[8]"}, {"all_reduce a f32[8]"}}, "certain call_refused"},
+    {"RefusedByEveryone", "", {{"all_reduce a f32[8] result=4"}, {"all_reduce a f32[8] result=4"}}, ""},
+    {"RefusedMessage", "", {{"send 1 a f32[8] result=4"}, {"recv 0 a f32[8]"}}, "certain call_refused"},
+    {"RefusedMessageToItself", "", {{"send 0 a f32[8] result=5"}, {}}, "certain self_message_unpaired"},
     {"InProgressIsNoError", "", {{"all_reduce a f32[8] result=7"}, {"all_reduce a f32[8]"}}, ""},
     {"TwoThreads", "", {{"all_reduce a f32[8] flags=thread_unsafe"}, {"all_reduce a f32[8]"}}, "contract_violation threads_share_communicator"},
     {"InitNotJoined", "", {{"init a"}, {"init a"}, {}}, "certain creation_not_joined"},
@@ -118,6 +121,66 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"UnequalPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=4,1 recv_counts=2,1"}}, "certain size_differs"},
     {"EqualPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=3,1 recv_counts=2,1"}}, ""},
 }), [](const auto& test) { return test.param.name; });
+
+Report report_on(const std::vector<std::vector<std::string>>& programs, const std::string& head = "") {
+  return diagnose(job_of({.name = "", .head = head, .programs = programs, .expected = ""}));
+}
+
+TEST(NcclRefusal, LeadsAndIsAMismatchWhereTheArgumentsDiffer) {
+  const std::vector<std::string> right{"broadcast a f32[8] root=1", "all_reduce b f32[1]"};
+  for (const auto& [wrong, verdict] : {std::pair("broadcast a f32[8] result=4", Verdict::kMismatch),
+                                       std::pair("broadcast a f32[8] root=1 result=4", Verdict::kImbalance)}) {
+    const Report report = report_on({right, right, {wrong}});
+    ASSERT_FALSE(report.findings.empty());
+    EXPECT_EQ(report.verdict, verdict) << wrong;
+    EXPECT_EQ(report.findings[0].finding_class, "call_refused");
+    EXPECT_EQ(report.findings[0].communicator->name, "a");
+    EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{2});
+  }
+}
+
+TEST(NcclInit, MembersGivenTwiceAreOneFinding) {
+  const Report report = report_on({{"init a key=0"}, {"init a key=0"}, {"init a key=1"}, {"init a key=1"}});
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].divergent_ranks, (std::vector<std::int32_t>{0, 1, 2, 3}));
+}
+
+/// Every rank of three to all others, each part of two elements; what is empty is left out, as torch does.
+std::vector<std::string> exchange_of(const std::vector<int>& parts) {
+  std::string line = "batch[";
+  for (std::size_t peer = 0; peer < parts.size(); ++peer) {
+    if (parts[peer] == 0) continue;
+    if (line.back() != '[') line += "; ";
+    line += "send " + std::to_string(peer) + " a f32[2]; recv " + std::to_string(peer) + " a f32[2]";
+  }
+  return line == "batch[" ? std::vector<std::string>{} : std::vector<std::string>{line + "]"};
+}
+
+TEST(NcclExchange, EmptyPartsAreSizes) {
+  const Report report = report_on({exchange_of({1, 1, 1}), exchange_of({0, 0, 0}), exchange_of({1, 1, 1})});
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.verdict, Verdict::kMismatch);
+  EXPECT_EQ(report.findings[0].finding_class, "size_differs");
+  EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{1});
+}
+
+TEST(NcclExchange, MessagesOfAFewAreNone) {
+  const Report report = report_on({exchange_of({0, 1, 1}), {}, {"batch[send 0 a f32[2]; recv 0 a f32[2]]"}});
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.verdict, Verdict::kImbalance);
+  EXPECT_EQ(report.findings[0].finding_class, "message_unmatched");
+}
+
+TEST(MpiFinalize, IsTheLastCallOfARank) {
+  const Job job = testing::job_from_json(R"({"library": "mpi", "groups": {"w": [0,1,2], "a": [0,1,2]}, "ranks": {
+    "0": ["gather a f32[8] root=0 state=entered"], "1": ["gather a f32[8] root=0", "finalize w state=entered"], "2": ["finalize w state=entered"]},
+    "ends": {"0": "unknown", "1": "unknown", "2": "unknown"}})");
+  const Report report = diagnose(job);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.verdict, Verdict::kDeadlock);
+  EXPECT_EQ(report.findings[0].finding_class, "never_arrived");
+  EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{2});
+}
 
 /// `{}` of a gather of MPI is the call of rank 1; the root expects two halves of rank 0 and three floats of rank 1.
 struct GatherCase {
