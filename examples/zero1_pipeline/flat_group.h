@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "exact_sum.h"
 #include "first_values.h"
 #include "linear_kernels.h"
 #include "parameter_groups.h"
@@ -67,6 +68,16 @@ class FlatGroup {
       for (const double sum : sums) total += sum;
     }
     return total;
+  }
+
+  /// The same without rounding, on the host.
+  SquaredSum exact_squared_grad_sum() const {
+    ExactSum total;
+    for (const auto& [begin, end] : counted_) {
+      for (std::size_t i = begin; i < end; ++i)
+        total.add_square(static_cast<double>(static_cast<Real>(grads_.data()[i])));
+    }
+    return total.digits();
   }
 
   bool has_non_finite_grad() const {

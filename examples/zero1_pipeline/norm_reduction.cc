@@ -1,5 +1,8 @@
 #include "norm_reduction.h"
 
+#include <iterator>
+#include <utility>
+
 namespace zero1 {
 namespace {
 
@@ -13,16 +16,16 @@ namespace {
 
 /// Of one optimizer group, as shipped: it reduces over the replicas and over the stages, and is called once
 /// for each group that this rank happens to own.
-[[gnu::noinline]] double get_grad_norm_direct(double squared, const Groups& ranks) {
-  ranks.data.all_reduce(&squared, 1, DType::kF64, Sum::kSum);
-  _model_parallel_all_reduce(&squared, 1, DType::kF64, Sum::kSum, ranks);
+[[gnu::noinline]] SquaredSum get_grad_norm_direct(SquaredSum squared, const Groups& ranks) {
+  ranks.data.all_reduce(squared.data(), squared.size(), DType::kF64, Sum::kSum);
+  _model_parallel_all_reduce(squared.data(), squared.size(), DType::kF64, Sum::kSum, ranks);
   return squared;
 }
 
 /// Of everything: two reductions, whatever this rank owns.
-[[gnu::noinline]] double get_global_norm_fused(double squared, const Groups& ranks) {
-  ranks.data.all_reduce(&squared, 1, DType::kF64, Sum::kSum);
-  _model_parallel_all_reduce(&squared, 1, DType::kF64, Sum::kSum, ranks);
+[[gnu::noinline]] SquaredSum get_global_norm_fused(SquaredSum squared, const Groups& ranks) {
+  ranks.data.all_reduce(squared.data(), squared.size(), DType::kF64, Sum::kSum);
+  _model_parallel_all_reduce(squared.data(), squared.size(), DType::kF64, Sum::kSum, ranks);
   return squared;
 }
 
@@ -53,31 +56,40 @@ namespace {
 
 namespace {
 
+void add_to(SquaredSum& total, const SquaredSum& part) {
+  total.resize(part.size());
+  for (std::size_t i = 0; i < part.size(); ++i) total[i] += part[i];
+}
+
 class PerGroup : public NormReduction {
  public:
-  double squared_norm(const std::vector<double>& squared, const Groups& ranks) const override {
-    double total = 0;
-    for (const double group : squared)
-      total += get_grad_norm_direct(group, ranks);  // the fault: see norm_reduction.h
-    return total;
+  double squared_norm(const std::vector<SquaredSum>& squared, const Groups& ranks) const override {
+    SquaredSum total;
+    for (const SquaredSum& group : squared)
+      add_to(total, get_grad_norm_direct(group, ranks));  // the fault: see norm_reduction.h
+    return ExactSum::value_of(total);
   }
 };
 
 class Fused : public NormReduction {
  public:
-  double squared_norm(const std::vector<double>& squared, const Groups& ranks) const override {
-    double here = 0;
-    for (const double group : squared) here += group;
-    return get_global_norm_fused(here, ranks);
+  double squared_norm(const std::vector<SquaredSum>& squared, const Groups& ranks) const override {
+    SquaredSum here;
+    for (const SquaredSum& group : squared) add_to(here, group);
+    return ExactSum::value_of(get_global_norm_fused(std::move(here), ranks));
   }
 };
 
 class AgreedGroups : public NormReduction {
  public:
-  double squared_norm(const std::vector<double>& squared, const Groups& ranks) const override {
-    double total = 0;
-    for (const double group : get_norms_of_agreed_groups(squared, ranks)) total += group;
-    return total;
+  double squared_norm(const std::vector<SquaredSum>& squared, const Groups& ranks) const override {
+    SquaredSum flat;
+    for (const SquaredSum& group : squared) flat.insert(flat.end(), group.begin(), group.end());
+    flat = get_norms_of_agreed_groups(std::move(flat), ranks);
+    SquaredSum total;
+    for (auto begin = flat.begin(); begin != flat.end(); begin += std::ssize(squared[0]))
+      add_to(total, SquaredSum(begin, begin + std::ssize(squared[0])));
+    return ExactSum::value_of(total);
   }
   bool keeps_agreed_groups() const override { return true; }
 };

@@ -13,6 +13,7 @@
 
 #include "communicator.h"
 #include "config.h"
+#include "exact_sum.h"
 
 namespace zero1 {
 
@@ -20,8 +21,9 @@ class NormReduction {
  public:
   virtual ~NormReduction() = default;
   /// Squared norm over all replicas and stages. `squared` holds one sum for each optimizer group of this
-  /// rank, over the part of it that this rank keeps, a tied weight counted on its first stage only.
-  virtual double squared_norm(const std::vector<double>& squared, const Groups& ranks) const = 0;
+  /// rank, over the part of it that this rank keeps, a tied weight counted on its first stage only; all are
+  /// of one size, on all ranks.
+  virtual double squared_norm(const std::vector<SquaredSum>& squared, const Groups& ranks) const = 0;
   /// Whether empty optimizer groups are kept, where another stage has something in them.
   virtual bool keeps_agreed_groups() const { return false; }
 };

@@ -74,8 +74,9 @@ class Zero1Optimizer {
     if (outcome.overflow) {
       outcome.grad_norm = std::numeric_limits<double>::quiet_NaN();
     } else {
-      std::vector<double> squared;
-      for (const FlatGroup<P>& group : groups_) squared.push_back(group.squared_grad_sum());
+      std::vector<SquaredSum> squared;
+      for (const FlatGroup<P>& group : groups_)
+        squared.push_back(config_.ordered ? group.exact_squared_grad_sum() : SquaredSum{group.squared_grad_sum()});
       outcome.grad_norm = std::sqrt(norm_->squared_norm(squared, ranks_)) / scaler_.scale();
       update(outcome.grad_norm);
     }

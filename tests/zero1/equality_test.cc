@@ -2,6 +2,8 @@
 // each row is for.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include <set>
 
 #include "equality_bounds.h"
@@ -75,21 +77,44 @@ TEST(Equality, ClippingIsActiveWhereItIsMeantToBe) {
   EXPECT_GT(difference(clipped, free).weights, 1e-6);
 }
 
-/// Sums in rank order leave no freedom: every norm reduction, and every number of stages that tie two copies,
-/// has equal bits where the norm does not enter the weights.
-TEST(Equality, IsBitExactWhereTheOrderOfSumsIsFixed) {
+/// Sums in rank order and a norm summed without rounding leave no freedom: every norm reduction, way to reduce gradients,
+/// partition and number of stages that tie two copies has equal bits, clipped or not.
+template <class P>
+void expect_equal_bits(double clip, int data) {
+  struct Layout {
+    int pipe;
+    const char* partition;
+  };
   Config config = small_config();
-  config.clip = 0;
-  config.data = 2;
-  config.pipe = 2;
-  const Trained first = train_in_threads<F32>(config, small_corpus());
-  for (const int pipe : {2, 3, 4}) {
-    for (const Norm norm : {Norm::kFused, Norm::kAgreedGroups}) {
-      config.pipe = pipe;
+  config.ordered = true;
+  config.clip = clip;
+  config.data = data;
+  config.steps = 8;
+  std::optional<Trained> first;
+  for (const Layout& layout : {Layout{2, "uniform"}, Layout{2, "type:embed"}, Layout{2, "parameters"},
+                               Layout{3, "uniform"}, Layout{4, "uniform"}}) {
+    for (const auto& [norm, reduce] :
+         {std::pair(Norm::kFused, Reduce::kAllReduce), std::pair(Norm::kAgreedGroups, Reduce::kReduceScatter)}) {
+      config.pipe = layout.pipe;
+      config.partition = layout.partition;
       config.norm = norm;
-      const Trained again = train_in_threads<F32>(config, small_corpus());
-      EXPECT_EQ(again.losses, first.losses) << pipe;
-      EXPECT_EQ(again.weights, first.weights) << pipe;
+      config.reduce = reduce;
+      const Trained again = train_in_threads<P>(config, small_corpus());
+      if (!first) first = again;
+      EXPECT_EQ(again.losses, first->losses) << layout.pipe << layout.partition;
+      EXPECT_EQ(again.grad_norms, first->grad_norms) << layout.pipe << layout.partition;
+      EXPECT_EQ(again.weights, first->weights) << layout.pipe << layout.partition;
+      EXPECT_GT(again.grad_norms.front(), clip);
+    }
+  }
+}
+
+TEST(Equality, IsBitExactWhereTheOrderOfSumsIsFixed) {
+  for (const double clip : {0.0, 0.05}) {
+    for (const int data : {1, 3}) {
+      expect_equal_bits<F64>(clip, data);
+      expect_equal_bits<F32>(clip, data);
+      expect_equal_bits<Mixed>(clip, data);
     }
   }
 }

@@ -16,7 +16,7 @@ std::vector<std::size_t> calls_on_model_group(Norm norm, const std::vector<std::
   ThreadCommunicator::run(static_cast<int>(groups.size()), [&](ThreadCommunicator world) {
     const auto rank = static_cast<std::size_t>(world.rank());
     const Groups ranks = make_groups(std::move(world), static_cast<int>(groups.size()), 1, false);
-    make_norm_reduction(norm)->squared_norm(std::vector<double>(groups[rank], 2.0), ranks);
+    make_norm_reduction(norm)->squared_norm(std::vector<SquaredSum>(groups[rank], SquaredSum{2.0}), ranks);
     made[rank] = ranks.model.collectives();
   });
   return made;
@@ -97,6 +97,29 @@ TEST(FlatGroup, PadsToEqualPartsAndLeavesPaddingZero) {
     for (std::size_t i = 0; i < group.part_size(); ++i)
       EXPECT_EQ(group.master()[i],
                 group.weights()[group.part_size() * static_cast<std::size_t>(replica) + i]);
+  }
+}
+
+/// 12 bytes for each parameter of a stage, shared by its replicas; each group's parts are padded to equal size.
+TEST(OptimizerState, IsTwelveBytesForEachParameterOverTheReplicas) {
+  for (const int pipe : {1, 2, 4}) {
+    for (const int data : {1, 2, 3, 5}) {
+      Config config = small_config();
+      config.pipe = pipe;
+      config.data = data;
+      const Parts parts = partition(config.partition, layer_specs(config.model), config.model, static_cast<std::size_t>(pipe));
+      ThreadCommunicator::run(config.ranks(), [&](ThreadCommunicator world) {
+        const Groups ranks = make_groups(std::move(world), pipe, data, false);
+        PipelineEngine<F32> engine(config, parts, ranks, small_corpus());
+        std::size_t parameters = 0;
+        for (const Parameter<F32>* parameter : engine.module().parameters()) parameters += parameter->size();
+        const std::size_t bytes = engine.optimizer().state_bytes();
+        const auto replicas = static_cast<std::size_t>(data);
+        EXPECT_GE(bytes * replicas, 12 * parameters);
+        EXPECT_LT(bytes * replicas, 12 * (parameters + engine.optimizer().groups().size() * replicas));
+        EXPECT_TRUE(data > 1 || bytes == 12 * parameters) << bytes;
+      });
+    }
   }
 }
 

@@ -7,6 +7,7 @@ Usage: over_nccl_test.py LOCKSTEP LIBRARY PROGRAM [MPI_PROGRAM MPIRUN]
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,16 +18,16 @@ OVER_MPI = sys.argv[4:6]
 
 
 def run(ranks, words, folder, record=True):
-    """[(status, stderr)] of each rank."""
+    """[(status, stderr, stdout)] of each rank."""
     started = []
     for rank in range(ranks):
         env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(ranks), ZERO1_NCCL_ID=str(folder / "id"))
         if record:
             env.update(LD_PRELOAD=LIBRARY, LOCKSTEP_DIR=str(folder / "trace"))
-        started.append(subprocess.Popen([PROGRAM, *words], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
-    ended = [(process.communicate(timeout=100)[1].decode(), process.returncode) for process in started]
+        started.append(subprocess.Popen([PROGRAM, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    texts = [process.communicate(timeout=100) for process in started]
     (folder / "id").unlink(missing_ok=True)
-    return [(status, text) for text, status in ended]
+    return [(process.returncode, err.decode(), out.decode()) for process, (out, err) in zip(started, texts)]
 
 
 def lockstep(*arguments):
@@ -46,7 +47,7 @@ class OverNccl(unittest.TestCase):
 
     def test_as_shipped_it_hangs_and_the_recording_says_why(self):
         ended = run(2, ["--partition", "type:embed", "--norm", "per_group", "--timeout", "6"], self.folder)
-        for status, text in ended:
+        for status, text, _ in ended:
             self.assertEqual(status, 75, text)
         done = lockstep("check", self.folder / "trace", "--format", "json")
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -61,8 +62,12 @@ class OverNccl(unittest.TestCase):
             words = ["--partition", "type:embed", "--norm", norm, "--steps", "20", "--timeout", "30", *more]
             self.folder = self.folder / norm
             self.folder.mkdir()
-            for status, text in run(4 if more else 2, words, self.folder):
+            for status, text, said in run(4 if more else 2, words, self.folder):
                 self.assertEqual(status, 0, text)
+                # "optimizer groups decay (6272) no_decay (832), optimizer state 42624 bytes"
+                groups, state = re.search(r"optimizer groups (.*), optimizer state (\d+) bytes", said).groups()
+                replicas = 2 if more else 1
+                self.assertEqual(int(state), sum(12 * -(-int(size) // replicas) for size in re.findall(r"\((\d+)\)", groups)))
             done = lockstep("check", self.folder / "trace")
             self.assertEqual(done.returncode, 0, done.stdout)
             plan = self.folder / "plan.json"
@@ -79,7 +84,7 @@ class OverNccl(unittest.TestCase):
             words = ["--pipe", "2", "--data", "2", "--partition", "type:embed", "--micro-batches", "2", "--steps", "5", "--ordered", "--timeout", "30",
                      "--precision", precision, "--csv"]
             over_nccl, over_mpi = self.folder / f"{precision}.nccl.csv", self.folder / f"{precision}.mpi.csv"
-            for status, text in run(4, [*words, str(over_nccl)], self.folder, record=False):
+            for status, text, _ in run(4, [*words, str(over_nccl)], self.folder, record=False):
                 self.assertEqual(status, 0, text)
             env = dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1")
             subprocess.run([mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "4", program, *words, str(over_mpi)], env=env, timeout=100,
