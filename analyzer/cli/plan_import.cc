@@ -5,6 +5,7 @@
 #include "base/mapped_file.h"
 #include "cli/arguments.h"
 #include "cli/import_deepspeed.h"
+#include "cli/import_megatron.h"
 #include "cli/output.h"
 #include "cli/plan_parts.h"
 #include "cli/schedule_csv.h"
@@ -29,6 +30,24 @@ int import_torch(const std::string& path, bool old_letters, bool first_step) {
   return import->problems.empty() ? kExitConsistent : kExitFindings;
 }
 
+int import_megatron_run(const std::string& from, bool yaml, std::int64_t world, const std::string& version) {
+  // The arguments themselves begin with a dash, no file that is meant does.
+  const bool is_text = !yaml && from.starts_with("--");
+  const auto read = [&]() -> Result<MegatronArguments> {
+    if (is_text) return MegatronArguments::from_command_line(from, "--megatron");
+    const auto file = MappedFile::open(from);
+    if (!file) return file.error();
+    return yaml ? MegatronArguments::from_yaml(file->contents(), from)
+                : MegatronArguments::from_command_line(file->contents(), from);
+  };
+  auto arguments = read();
+  if (!arguments) return input_error(arguments.error());
+  const auto import = import_megatron(*arguments, world, version);
+  if (!import) return input_error(import.error());
+  for (const std::string& sentence : import->assumed) print_warning(sentence);
+  return write_stdout(import->plan) ? kExitConsistent : kExitInternal;
+}
+
 int run_plan_import(std::span<const std::string_view> args) {
   std::string torch_csv;
   bool old_letters = false;
@@ -49,10 +68,20 @@ int run_plan_import(std::span<const std::string_view> args) {
   app.add_option("--partition", deepspeed.partition, "partition_method of its PipelineModule; default parameters");
   app.add_option("--groups", deepspeed.groups, "how its script makes parameter groups: single, megatron, one_dimensional, three_way")
       ->capture_default_str();
-  app.add_option("--version", deepspeed.version, "release of DeepSpeed");
+  std::string megatron;
+  std::string megatron_yaml;
+  std::int64_t world = 0;
+  app.add_option("--megatron", megatron, "a file with the command line of a Megatron run, or, after --megatron=, the arguments themselves: becomes a plan");
+  app.add_option("--megatron-yaml", megatron_yaml, "its arguments as YAML");
+  app.add_option("--world", world, "its ranks, where the launcher's arguments do not say")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--version", deepspeed.version, "release of the framework");
   if (const auto done = parse_arguments(app, kPlanImportSubcommand, args)) return *done;
-  if (torch_csv.empty() == deepspeed.config_path.empty())
-    return usage_error(kPlanImportSubcommand, "either --torch-csv or --deepspeed is required");
+  int sources = 0;
+  for (const std::string* source : {&torch_csv, &deepspeed.config_path, &megatron, &megatron_yaml}) sources += source->empty() ? 0 : 1;
+  if (sources != 1)
+    return usage_error(kPlanImportSubcommand, "one of --torch-csv, --deepspeed, --megatron and --megatron-yaml is required");
+  if (!megatron.empty() || !megatron_yaml.empty())
+    return import_megatron_run(megatron.empty() ? megatron_yaml : megatron, megatron.empty(), world, deepspeed.version);
   if (!deepspeed.config_path.empty()) {
     if (deepspeed.layers_path.empty()) return usage_error(kPlanImportSubcommand, "--deepspeed needs --layers: the configuration has none");
     const auto text = import_deepspeed(deepspeed);
@@ -66,9 +95,9 @@ int run_plan_import(std::span<const std::string_view> args) {
 
 const Subcommand kPlanImportSubcommand = {
     .name = "plan import",
-    .summary = "A torch pipelining CSV as a Job to check, or a DeepSpeed configuration as a plan to gate.",
+    .summary = "A torch pipelining CSV as a Job to check; a DeepSpeed configuration or Megatron arguments as a plan to gate.",
     .usage = "plan import (--torch-csv FILE [--old-letters] [--first-step] | --deepspeed CONFIG --layers FILE [--pipe P] [--data D] "
-             "[--tensor T] [--partition METHOD] [--groups RULE] [--version V])",
+             "[--tensor T] [--partition METHOD] [--groups RULE] | (--megatron FILE | --megatron-yaml FILE) [--world N]) [--version V]",
     .run = run_plan_import,
 };
 
