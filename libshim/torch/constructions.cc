@@ -118,13 +118,11 @@ Construction describe(OpKind kind, PyObject* arguments, PyObject* keywords) noex
   return made;
 }
 
-/// Id of the communicator that the call made; 0 = this rank is no member.
-std::uint32_t made_by(OpKind kind, PyObject* result) noexcept {
+/// The communicator that the call made; null = this rank is no member.
+Comm* made_by(OpKind kind, PyObject* result) noexcept {
   const Ref world = kind == OpKind::kInit ? default_group() : Ref();
   PyObject* group = kind == OpKind::kInit ? world.get() : result;
-  if (!is_group(group)) return 0;
-  const Comm* comm = comm_of_new_group(group);
-  return comm != nullptr ? comm->id : 0;
+  return is_group(group) ? comm_of_new_group(group) : nullptr;
 }
 
 PyObject* call(std::size_t index, PyObject* original, PyObject* arguments, PyObject* keywords) noexcept {
@@ -155,13 +153,17 @@ PyObject* call(std::size_t index, PyObject* original, PyObject* arguments, PyObj
   // What happens below are calls of their own: the libraries make communicators there.
   if (scope.active()) scope.open_for_others();
   t_thread.scope_site = site_before;
+  const std::uint32_t backends_before = t_torch.backends;
+  ++t_torch.constructing;
   PyObject* result = g_python.PyObject_Call(original, arguments, keywords);
-  if (!scope.active()) return result;
+  --t_torch.constructing;
+  Comm* comm = nullptr;
   if (result != nullptr && kind != OpKind::kDestroy) {
     const ErrorKeeper keep;
-    const std::uint32_t id = made_by(kind, result);
-    if (recorded) scope.set_aux(id);
+    comm = made_by(kind, result);
+    if (recorded && comm != nullptr) scope.set_aux(comm->id);
   }
+  bind_new_backends(backends_before, comm);
   if (recorded) scope.finish(result != nullptr ? 0 : 255);
   return result;
 }

@@ -21,7 +21,7 @@ using namespace lockstep::shim::torch;
     BackendCall call(__builtin_frame_address(0), __builtin_return_address(0), self);                                    \
     if (call.active()) call.__VA_ARGS__;                                                                                \
     WorkPointer result = real args; /* one return only, so that it is made where the caller wants it */                 \
-    if (call.active()) call.finish(result.work);                                                                        \
+    call.finish(result.work);                                                                                           \
     return result;                                                                                                      \
   }
 #define TORCH_MONITORED_BARRIER(tail)                                                                                   \
@@ -33,7 +33,7 @@ using namespace lockstep::shim::torch;
     BackendCall call(__builtin_frame_address(0), __builtin_return_address(0), self);                                    \
     if (call.active()) call.monitored_barrier();                                                                        \
     real(self, options, all_ranks);                                                                                     \
-    if (call.active()) call.finish(nullptr);                                                                            \
+    call.finish(nullptr);                                                                                               \
   }
 #define TORCH_MONITORED_BARRIER_TAIL "16monitoredBarrierERKNS_14BarrierOptionsEb"
 
@@ -82,7 +82,7 @@ extern "C" [[gnu::visibility("default")]] void torch_gloo_construct(void*, const
 extern "C" void torch_gloo_construct(void* self, const void* store, int rank, int size, void* options) {
   static constinit std::atomic<void*> place{nullptr};
   const auto real = original<void (*)(void*, const void*, int, int, void*)>(place, TORCH_GLOO_CONSTRUCTOR);
-  forget_backend(self);
+  note_new_backend(self);
   real(self, store, rank, size, options);
 }
 

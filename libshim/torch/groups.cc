@@ -241,7 +241,9 @@ Comm* add_world(std::int32_t rank, std::int32_t size) noexcept {
 Comm* comm_of_backend(const void* backend) noexcept {
   Backend* place = place_of(backend, true);
   if (place == nullptr) return t_torch.group;
-  if (Comm* known = place->comm.load(std::memory_order_acquire)) return known;
+  // One without members was made up when nobody knew better.
+  Comm* known = place->comm.load(std::memory_order_acquire);
+  if (known != nullptr && (known->nranks > 0 || t_torch.group == nullptr)) return known;
   Comm* comm = t_torch.group;
   if (comm == nullptr) {
     NewComm made;
@@ -256,8 +258,21 @@ Comm* comm_of_backend(const void* backend) noexcept {
   return comm;
 }
 
-void forget_backend(const void* backend) noexcept {
+void note_new_backend(const void* backend) noexcept {
   if (Backend* place = place_of(backend, false)) place->comm.store(nullptr, std::memory_order_release);
+  TorchThread& thread = t_torch;
+  if (thread.constructing == 0) return;
+  if (thread.backends < kMostBackends) thread.backend[thread.backends] = backend;
+  ++thread.backends;
+}
+
+void bind_new_backends(std::uint32_t first, Comm* comm) noexcept {
+  TorchThread& thread = t_torch;
+  const std::uint32_t last = thread.backends < kMostBackends ? thread.backends : kMostBackends;
+  for (std::uint32_t i = first; i < last && comm != nullptr; ++i) {
+    if (Backend* place = place_of(thread.backend[i], true)) place->comm.store(comm, std::memory_order_release);
+  }
+  thread.backends = first;
 }
 
 void reset_groups() noexcept {

@@ -20,7 +20,9 @@ Comm* add_world(std::int32_t rank, std::int32_t size) noexcept;
 Comm* comm_of_backend(const void* backend) noexcept;
 
 /// A new backend stands at this address: what was known of an earlier one there is not true any more.
-void forget_backend(const void* backend) noexcept;
+void note_new_backend(const void* backend) noexcept;
+/// Those that were noted on this thread since there were `first` of them work for `comm`; null: nobody knows for whom.
+void bind_new_backends(std::uint32_t first, Comm* comm) noexcept;
 
 /// For a new file after a fork.
 void reset_groups() noexcept;

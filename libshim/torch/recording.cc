@@ -17,12 +17,13 @@ constinit std::uint32_t g_named_epoch = 0;
 constinit SpinLock g_lock;
 constinit const char* g_version = nullptr;
 
-void remember_open(CallScope& scope, const void* frame, Comm* comm) noexcept {
+void remember_open(CallScope& scope, const void* frame, Comm* comm, std::uint32_t request) noexcept {
   TorchThread& torch = t_torch;
   torch.open = scope.record();
   torch.open_frame = frame;
   torch.open_comm = comm;
   torch.open_commit = t_thread.commit;
+  torch.open_request = request;
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ BackendCall::BackendCall(const void* frame, const void* caller, const void* back
 
 void BackendCall::enter() noexcept {
   scope_.enter(call_);
-  remember_open(scope_, frame_, is_collective(call_.kind) ? call_.comm : nullptr);
+  remember_open(scope_, frame_, is_collective(call_.kind) ? call_.comm : nullptr, request_);
 }
 
 // Every call of a backend is issued and waited for later.
@@ -220,6 +221,12 @@ void BackendCall::message(OpKind kind, const Tensors& tensors, int peer, int tag
 }
 
 void BackendCall::finish(const void* work) noexcept {
+  if (!scope_.active()) {
+    // Made by a call that is recorded: who waits for this Work waits for that call.
+    const bool inside = t_torch.open_frame != nullptr && t_thread.frame == t_torch.open_frame && t_torch.open_request != 0;
+    if (inside && work != nullptr) mpi::remember_request(reinterpret_cast<std::uint64_t>(work), t_torch.open_request);
+    return;
+  }
   t_torch.open_frame = nullptr;
   if (request_ != 0 && work != nullptr) mpi::remember_request(reinterpret_cast<std::uint64_t>(work), request_);
   if (request_ != 0 && t_torch.reducer != nullptr) add_reducer_request(t_torch.reducer, request_);
@@ -259,7 +266,7 @@ void WaitCall::wait_for(const std::uint32_t* requests, std::uint32_t count) noex
     }
   }
   scope_.enter(call);
-  remember_open(scope_, frame_, nullptr);
+  remember_open(scope_, frame_, nullptr, 0);
 }
 
 void WaitCall::finish() noexcept {

@@ -8,6 +8,9 @@
 
 namespace lockstep::shim::torch {
 
+/// Backends that one process group has at most; others are known when a call of Python code comes to them.
+inline constexpr std::uint32_t kMostBackends = 8;
+
 /// What one thread keeps. Trivial, initial-exec and small, as ThreadState is.
 struct TorchThread {
   Comm* group;         ///< of the process group whose method runs; null = none
@@ -18,6 +21,10 @@ struct TorchThread {
   const void* open_frame;
   Comm* open_comm;
   std::uint32_t open_commit;
+  std::uint32_t open_request;  ///< of the call that runs; the Works of calls that it makes itself stand for it too
+  std::uint32_t constructing;  ///< depth of functions that make a group
+  std::uint32_t backends;      ///< made on this thread meanwhile; may be more than fit
+  const void* backend[kMostBackends];
   bool is_worker;              ///< a thread of a backend, which does what was issued: not the program
 };
 extern constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec")));
