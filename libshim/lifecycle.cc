@@ -100,6 +100,7 @@ bool start_recorder() noexcept {
   if (!write_pointer(recorder.config, recorder.place)) {
     write_text(trace::SideKind::kNote, 0, "the pointer file could not be written");
   }
+  if (recorder.problem[0] != '\0') write_text(trace::SideKind::kNote, 0, recorder.problem);
   // A forked child belongs to the run of its parent.
   Text(recorder.config.run).add(recorder.place.run);
   recorder.epoch += 1;

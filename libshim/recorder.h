@@ -27,6 +27,7 @@ struct Recorder {
   TracePlace place;
   Anchor loaded;  ///< when the library came in
   std::atomic<std::uint32_t> threads{0};
+  char problem[160] = {};  ///< what could not be installed before there was a file; empty = nothing
   void (*on_new_file)() = nullptr;  ///< what a backend must write into the file of a forked child
 };
 extern constinit Recorder g_recorder;

@@ -1,8 +1,10 @@
 // How torch's Python binding is noticed and taken part in: torch/_C calls `initModule` of libtorch_python through the loader, so a definition
 // here is called when, and only when, a process imports torch. Nothing is imported, no search path and no variable is touched.
 #include <cstring>
+#include <utility>
 
 #include "original.h"
+#include "text.h"
 #include "torch/constructions.h"
 #include "torch/options.h"
 #include "torch/python_api.h"
@@ -37,10 +39,10 @@ constexpr Method kMethods[] = {
 constexpr Method kFunctions[] = {
     {nullptr, "_broadcast_coalesced", true},
     {nullptr, "_verify_params_across_processes", true},
-    {nullptr, "_test_python_store", false},
 };
 constexpr std::size_t kMethodCount = sizeof kMethods / sizeof kMethods[0];
-constexpr std::size_t kFunctionCount = 2;
+constexpr std::size_t kFunctionCount = sizeof kFunctions / sizeof kFunctions[0];
+constexpr std::size_t kFewestMethods = 10;  // of a torch that is like those that are known
 constexpr std::size_t kCallables = kMethodCount + kFunctionCount;
 
 struct Callable {
@@ -80,10 +82,10 @@ bool has_own(PyObject* type, const char* name) noexcept {
 }
 
 /// Puts a callable of ours in front of `owner.name`.
-void stand_before(PyObject* owner, const Method& method, std::size_t index, PyFunction function, bool is_method) noexcept {
-  if (is_method && !has_own(owner, method.name)) return;
+bool stand_before(PyObject* owner, const Method& method, std::size_t index, PyFunction function, bool is_method) noexcept {
+  if (is_method && !has_own(owner, method.name)) return false;
   Ref original = attribute(owner, method.name);
-  if (!original) return;
+  if (!original) return false;
   Callable& callable = g_callables[index];
   const Ref doc = attribute(original.get(), "__doc__");
   const char* text = text_of(doc.get());
@@ -94,27 +96,37 @@ void stand_before(PyObject* owner, const Method& method, std::size_t index, PyFu
   const Ref bound_to = attribute(original.get(), "__self__");
   Ref ours(g_python.PyCFunction_NewEx(&callable.definition, bound_to.get(), module_name.get()));
   if (ours && is_method) ours = Ref(g_python.PyInstanceMethod_New(ours.get()));
-  if (!ours) return;
+  if (!ours) return false;
   callable.original = original.get();
-  if (g_python.PyObject_SetAttrString(owner, method.name, ours.get()) != 0) return;
+  if (g_python.PyObject_SetAttrString(owner, method.name, ours.get()) != 0) return false;
   // For good: others may hold what was made here, and the text of its description.
   original.release();
   if (text != nullptr) g_python.Py_IncRef(doc.get());
+  return true;
 }
 
-void install(PyObject* module) noexcept {
+/// How many methods there are.
+std::size_t install(PyObject* module) noexcept {
   PyFunction functions[kCallables];
   fill_functions(functions, std::make_index_sequence<kCallables>());
+  std::size_t installed = 0;
   for (std::size_t i = 0; i < kMethodCount; ++i) {
     const Ref type = attribute(module, kMethods[i].type);
-    if (type) stand_before(type.get(), kMethods[i], i, functions[i], true);
+    if (type && stand_before(type.get(), kMethods[i], i, functions[i], true)) ++installed;
     g_python.PyErr_Clear();
   }
   for (std::size_t i = 0; i < kFunctionCount; ++i) {
     stand_before(module, kFunctions[i], kMethodCount + i, functions[kMethodCount + i], false);
     g_python.PyErr_Clear();
   }
-  learn_options(module);
+  return installed;
+}
+
+// In the trace, now or when there is one.
+void note(const char* what, const char* which) noexcept {
+  char (&text)[sizeof g_recorder.problem] = g_recorder.problem;
+  Text(text).add("lines of Python and process groups of torch are not all recorded: ").add(what).add(which);
+  if (recorder_is_on()) write_text(trace::SideKind::kNote, 0, text);
 }
 
 void learn_version() noexcept {
@@ -133,7 +145,8 @@ PyObject* initialize(PyObject*, PyObject* arguments, PyObject* keywords) noexcep
   g_python.PyObject_SetAttrString(g_binding, "_c10d_init", g_initialize);
   if (PyObject* module = loaded_module("torch._C._distributed_c10d")) {
     learn_version();
-    install(module);
+    if (install(module) < kFewestMethods) note("this torch has few of the known methods", "");
+    if (!learn_options(module)) note("this torch hides its options", "");
     await_constructions();
     set_python_installed();
   }
@@ -142,15 +155,10 @@ PyObject* initialize(PyObject*, PyObject* arguments, PyObject* keywords) noexcep
 }
 constinit PyMethod g_initialize_definition = {"_c10d_init", initialize, kVarargs | kKeywords, nullptr};
 
-constinit char g_problem[96] = {};
-
 /// `binding` is torch._C, just made; the interpreter's lock is held.
 void notice_torch(PyObject* binding) noexcept {
   if (binding == nullptr || g_initialize != nullptr) return;
-  if (const char* missing = load_python_api()) {
-    std::strncpy(g_problem, missing, sizeof g_problem - 1);
-    return;
-  }
+  if (const char* missing = load_python_api()) return note("the interpreter has no ", missing);
   const ErrorKeeper keep;
   Ref original = attribute(binding, "_c10d_init");
   if (!original) return;  // a torch without its distributed part

@@ -97,17 +97,18 @@ const Place& place_of(Struct kind) noexcept { return g_places[static_cast<std::s
 
 }  // namespace
 
-void learn_options(PyObject* module) noexcept {
+bool learn_options(PyObject* module) noexcept {
   const ErrnoKeeper keep;
   const Ref builtins = attribute(loaded_module("builtins"), "object");
   const Ref basic = attribute(builtins.get(), "__basicsize__");
   Ref operators = attribute(module, "ReduceOp");
   if (Ref numbers = attribute(operators.get(), "RedOpType")) operators = static_cast<Ref&&>(numbers);
   const Ref nothing(g_python.PyTuple_New(0));
-  if (!basic || !operators || !nothing) return;
+  if (!basic || !operators || !nothing) return false;
   const long head = g_python.PyLong_AsLong(basic.get());
   g_python.PyErr_Clear();
-  if (head < 16 || head > 64) return;
+  if (head < 16 || head > 64) return false;
+  bool all = true;
   for (std::size_t i = 0; i < sizeof kRows / sizeof kRows[0]; ++i) {
     const Ref type = attribute(module, kRows[i].name);
     if (!type) continue;
@@ -117,7 +118,9 @@ void learn_options(PyObject* module) noexcept {
     const auto bytes = static_cast<std::size_t>(head);
     if (kRows[i].has_reduction) g_places[i].reduction = find_reduction(object.get(), bytes, operators.get());
     if (kRows[i].has_root) g_places[i].root = find_root(object.get(), bytes);
+    all = all && (g_places[i].reduction != kNowhere || !kRows[i].has_reduction) && (g_places[i].root != kNowhere || !kRows[i].has_root);
   }
+  return all;
 }
 
 std::uint32_t reduction_in(Struct kind, const void* options) noexcept {

@@ -15,8 +15,8 @@ enum class Struct : std::uint8_t {
 inline constexpr std::uint32_t kUnknownReduction = 0xFFFF;
 inline constexpr std::int64_t kUnknownRoot = -1;
 
-/// `module` is torch._C._distributed_c10d; the interpreter's lock is held. Cold.
-void learn_options(PyObject* module) noexcept;
+/// `module` is torch._C._distributed_c10d; the interpreter's lock is held. False where something was not found. Cold.
+bool learn_options(PyObject* module) noexcept;
 
 /// c10d::ReduceOp::RedOpType of a struct that has one.
 std::uint32_t reduction_in(Struct kind, const void* options) noexcept;
