@@ -138,8 +138,7 @@ void check_calls_by_pointer(const Communication& found, const std::string& pytho
   if (!python.empty()) {
     checks.push_back({CheckState::kNote, "Python",
                       fmt::format("Python {}: calls that extension modules such as mpi4py make are recorded "
-                                  "with their native call sites; "
-                                  "lines of Python and torch's process groups are not yet",
+                                  "with their native call sites; those of torch.distributed (gloo, NCCL) with lines of Python (3.9 or later) and process groups",
                                   python),
                       ""});
     checks.push_back({CheckState::kNote, "ctypes",

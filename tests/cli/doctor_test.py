@@ -72,7 +72,7 @@ class Doctor(unittest.TestCase):
         checks = self.doctor(PYTHON, "train.py")
         version = pathlib.Path(PYTHON).name.removeprefix("python")
         self.assertIn(f"Python {version}", checks["Python"][1])
-        self.assertIn("not yet", checks["Python"][1])
+        self.assertIn("torch.distributed", checks["Python"][1])
         self.assertIn("cannot be seen", checks["ctypes"][1])
 
     def test_a_script_is_its_interpreter(self):
