@@ -20,6 +20,7 @@
 #include "diagnose/refused_calls.h"
 #include "diagnose/reported_findings.h"
 #include "diagnose/rule_findings.h"
+#include "diagnose/shared_hosts.h"
 #include "diagnose/standstill_findings.h"
 #include "diagnose/stopped_ranks.h"
 #include "diagnose/wait_graph.h"
@@ -243,6 +244,7 @@ class Diagnosis {
       const bool told = (cause.kind == CauseKind::kEnded && compared) || is_told(cause);
       if (told) continue;
       drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+      if (!is_advancing() && explain_shared_host(describe_, standstill_, cause, drafts_.back().finding)) continue;
       // In one look a rank may be on its way. In two of a job that stands, it is there and does something else.
       const bool stays_away = cause.kind == CauseKind::kStandsElsewhere && seen_ && seen_->state == ProgressState::kStalled &&
                               never_joins(describe_, standstill_, cause);

@@ -368,7 +368,7 @@ class TraceSet {
                            tables.header.records_dropped != 0 || tables.has_state(trace::kStateForkedFrom) ||
                            (unseen_nccl_ && tables.uses_device);
     const bool ended = program.end.kind != EndKind::kUnknown && program.end.kind != EndKind::kRunning;
-    if (!ended && !program.tail_missing) mark_held(program);
+    if (!ended && !program.tail_missing) mark_held(program, input.ring.several_threads);
     warn_about(tables, read);
     intake_.set_library(has_nccl_ ? Library::kNccl : Library::kMpi, tables.path);
     if (const std::int32_t ranks = has_nccl_ ? job_ranks_ : tables.job_ranks(); ranks > 0) {
@@ -380,9 +380,11 @@ class TraceSet {
   }
 
   /// The process is gone or stands, and is inside these calls. (Whether a live one stands a second look shows.)
-  static void mark_held(Program& program) {
+  /// Where a process has several threads, a wait names its own, so that nobody takes the others to stand in it, too.
+  void mark_held(Program& program, bool several_threads) {
     for (auto at = program.operations.rbegin(); at != program.operations.rend() && at->state == OpState::kEntered; ++at) {
       at->flags |= kOpHeld;
+      if (several_threads && is_host_wait(at->kind)) builder().extra_of(*at).thread = "its own";
     }
   }
 

@@ -112,6 +112,20 @@ TEST(NcclRecording, ProcessOfSeveralDevicesIsSeveralRanks) {
   EXPECT_NE(check.out.find("3 ranks"), std::string::npos) << check.out;
 }
 
+TEST(NcclRecording, ThreadThatWaitsBetweenItsDevicesStandsForGood) {
+  const Recorded recorded("init_all_one_by_one", 3);
+  ASSERT_EQ(recorded.traces.size(), 1U) << recorded.run.err;
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 1) << check.out;
+  EXPECT_NE(check.out.find("DEADLOCK  the thread that drives ranks 0-2 waits on rank 0"), std::string::npos) << check.out;
+}
+
+TEST(NcclRecording, ThreadThatWaitsForOneDeviceDoesNotSpeakForTheOthers) {
+  const Recorded recorded("init_all_by_threads", 2);
+  ASSERT_EQ(recorded.traces.size(), 1U) << recorded.run.err;
+  EXPECT_EQ(recorded.check().status, 5) << recorded.check().out;  // what the other thread does, nobody has seen
+}
+
 TEST(NcclRecording, CommunicatorsMadeInAGroupAreKnownByTheirHandles) {
   const Recorded recorded("grouped_init", 3);
   ASSERT_EQ(recorded.run.status, 0) << recorded.run.err;

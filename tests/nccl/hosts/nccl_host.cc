@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "nccl_scenario.h"
 
@@ -123,6 +124,41 @@ void init_all() {
   reduce_on_all(comms);
 }
 
+// One thread for all devices, which waits for the first before it issues to the others: it stands there for good.
+void init_all_one_by_one() {
+  std::vector<ncclComm_t> comms(static_cast<size_t>(g_ranks));
+  NCCL(ncclCommInitAll(comms.data(), g_ranks, nullptr));
+  alarm(2);
+  std::vector<float> data(8, 1.0F);
+  for (size_t i = 0; i < comms.size(); ++i) {
+    CUDA(cudaSetDevice(static_cast<int>(i)));
+    cudaStream_t stream = nullptr;
+    CUDA(cudaStreamCreate(&stream));
+    NCCL(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comms[i], stream));
+    CUDA(cudaStreamSynchronize(stream));
+  }
+}
+
+// A thread for each device; the last one does something else.
+void init_all_by_threads() {
+  std::vector<ncclComm_t> comms(static_cast<size_t>(g_ranks));
+  NCCL(ncclCommInitAll(comms.data(), g_ranks, nullptr));
+  alarm(2);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < comms.size(); ++i) {
+    threads.emplace_back([comm = comms[i], i, last = i + 1 == comms.size()] {
+      if (last) sleep(10);
+      std::vector<float> data(8, 1.0F);
+      CUDA(cudaSetDevice(static_cast<int>(i)));
+      cudaStream_t stream = nullptr;
+      CUDA(cudaStreamCreate(&stream));
+      NCCL(ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32, ncclSum, comm, stream));
+      CUDA(cudaStreamSynchronize(stream));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // The same, made one by one in a group: handles are known at its end only.
 void grouped_init() {
   std::vector<ncclComm_t> comms(static_cast<size_t>(g_ranks));
@@ -228,6 +264,8 @@ int run_scenario(std::string_view scenario) {
   else if (scenario == "graph") graph();
   else if (scenario == "init_all") init_all();
   else if (scenario == "skipped") skipped();
+  else if (scenario == "init_all_one_by_one") init_all_one_by_one();
+  else if (scenario == "init_all_by_threads") init_all_by_threads();
   else if (scenario == "absent") absent();
   else if (scenario == "grown") grown();
   else if (scenario == "shrunk") shrunk(false);
