@@ -68,6 +68,11 @@ void read_run(Config& config) noexcept {
   } else if (const char* pals = variable("PALS_APID")) {
     copy(config.launcher, "pals");
     run.add("pals-").add_name(pals);
+  } else if (const char* address = variable("MASTER_ADDR"); address != nullptr && variable("MASTER_PORT") != nullptr &&
+             variable("RANK") != nullptr && variable("WORLD_SIZE") != nullptr) {
+    // torch's variables, set by hand or by an operator: the ranks share no parent, but the address where they meet.
+    copy(config.launcher, "torch");
+    run.add("torch-").add_name(address).add("-").add_name(variable("MASTER_PORT"));
   } else {
     return;
   }

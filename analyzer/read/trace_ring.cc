@@ -48,6 +48,20 @@ RingIndex index_ring(const TraceTables& tables) {
   return index;
 }
 
+std::uint64_t last_ticks(const TraceTables& tables, const RingIndex& ring) {
+  if (tables.header.end_ticks != 0) return tables.header.end_ticks;
+  const TraceBytes bytes(tables.contents);
+  std::uint64_t last = 0;
+  for (const RingBlock& block : ring.blocks) {
+    for (std::uint64_t at = block.offset; at + trace::kRecordBytes <= block.end; at += trace::kRecordBytes) {
+      const auto record = bytes.get<trace::CallRecord>(at);
+      if (record.commit != static_cast<std::uint32_t>(block.number)) break;
+      if (record.kind < trace::kFirstExtensionKind) last = std::max({last, record.enter_ticks, record.return_ticks});
+    }
+  }
+  return last;
+}
+
 TraceClock::TraceClock(const TraceTables& tables, const RingIndex& ring) {
   const TraceBytes bytes(tables.contents);
   const trace::FileHeader& header = tables.header;

@@ -27,6 +27,9 @@ struct RingIndex {
 /// Looks at the block headers only. O(blocks log blocks)
 RingIndex index_ring(const TraceTables& tables);
 
+/// Ticks of the last thing that the file holds: the end of its process, or else the newest entry or return. 0 = nothing. O(records).
+std::uint64_t last_ticks(const TraceTables& tables, const RingIndex& ring);
+
 /// Ticks of one file as seconds since 1970, by the two anchors that are farthest apart.
 class TraceClock {
  public:

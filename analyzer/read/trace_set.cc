@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -146,6 +147,7 @@ class TraceSet {
                         ~input.tables.header.start_unix_ns, input.tables.path);
     };
     std::ranges::sort(inputs_, {}, preference);
+    Launches launches;
     for (std::size_t i = 1; i < inputs_.size();) {
       const TraceTables& used = inputs_[i - 1].tables;
       const TraceTables& other = inputs_[i].tables;
@@ -155,8 +157,33 @@ class TraceSet {
       }
       builder().warn(fmt::format("{} is of rank {} too, and {}: {} is used", other.path, inputs_[i].rank(),
                                  other.has_state(trace::kStateForkedFrom) ? "of a forked process" : "older", used.path));
+      if (!other.has_state(trace::kStateForkedFrom)) {
+        launches.last_of_older = std::max(launches.last_of_older, other.header.start_unix_ns);
+        launches.first_of_newest = std::min(launches.first_of_newest, used.header.start_unix_ns);
+      }
       inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(i));
     }
+    leave_out_older(launches);
+  }
+
+  /// Launches that nothing but the place where their ranks meet tells apart (torchrun without an id) share a run's name.
+  struct Launches {
+    std::uint64_t last_of_older = 0;                                              ///< start of the youngest file that another one replaced
+    std::uint64_t first_of_newest = std::numeric_limits<std::uint64_t>::max();   ///< start of the oldest one that did
+  };
+
+  /// A rank that left no record in the newest launch must not be read from one before. Only files that are surely of an older
+  /// one: started no later than those that were replaced, and silent since before the newest began.
+  void leave_out_older(const Launches& launches) {
+    std::erase_if(inputs_, [&](const TraceInput& input) {
+      const std::uint64_t start = input.tables.header.start_unix_ns;
+      if (start > launches.last_of_older || start >= launches.first_of_newest) return false;
+      const double last = TraceClock(input.tables, input.ring).unix_seconds(last_ticks(input.tables, input.ring));
+      constexpr double kNanosecond = 1e-9;
+      if (last == 0 || last >= static_cast<double>(launches.first_of_newest) * kNanosecond) return false;
+      builder().warn(fmt::format("{} is of an earlier launch of this run: not used", input.tables.path));
+      return true;
+    });
   }
 
   /// Those whom a grow added know the new communicator by its unique id, the others as a child of theirs. One of them has both, in its

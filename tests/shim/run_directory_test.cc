@@ -81,6 +81,11 @@ INSTANTIATE_TEST_SUITE_P(
                            "torch-none-29500.r0",
                            0,
                            0},
+                    Launch{"torch_by_hand",
+                           {{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29511"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}},
+                           "torch-node0-29511.r0",
+                           1,
+                           0},
                     Launch{"pmix", {{"PMIX_NAMESPACE", "123"}, {"PMIX_RANK", "1"}}, "pmix-123.r0", 1, 0},
                     Launch{"given", {{"LOCKSTEP_RUN", "nightly/../42"}}, "nightly_.._42.r0", -1, 0}),
     [](const auto& test) { return std::string(test.param.name); });

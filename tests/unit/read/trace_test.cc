@@ -438,6 +438,19 @@ TEST(TraceSet, PrefersTheProcessToItsForkAndTheYoungerToTheOlder) {
   EXPECT_TRUE(has_warning(read.job, "older"));
 }
 
+TEST(TraceSet, LeavesOutARankThatOnlyAnEarlierLaunchHas) {
+  constexpr std::uint64_t kLater = 1'700'000'060'000'000'000ULL;
+  TraceSample old_zero({.rank = 0, .ranks = 2}), old_one({.rank = 1, .ranks = 2});
+  TraceSample zero({.rank = 0, .ranks = 2, .start_unix_ns = kLater});
+  for (TraceSample* trace : {&old_zero, &old_one, &zero}) trace->add(kSum);
+  const ReadBack read = read_back({old_zero.bytes(), old_one.bytes(), zero.bytes()});
+  EXPECT_EQ(read.job.programs().size(), 1U);
+  EXPECT_TRUE(has_warning(read.job, "of an earlier launch"));
+  // Still at work when the other began: the same launch, in which rank 0 was started anew.
+  old_one.header().end_ticks = 1'000'000'000'000'000;
+  EXPECT_EQ(read_back({old_zero.bytes(), old_one.bytes(), zero.bytes()}).job.programs().size(), 2U);
+}
+
 TEST(TraceDirectory, IsItsNewestRunAndFollowsPointers) {
   const TempDir dir;
   for (const char* run : {"/first.r0", "/second.r0", "/elsewhere"}) std::filesystem::create_directory(dir.path() + run);
