@@ -9,10 +9,17 @@
 namespace lockstep {
 namespace {
 
-// printable() leaves no control characters, which XML 1.0 cannot hold.
-std::string escaped(std::string_view text) {
+/// U+FFFE and U+FFFF, which XML 1.0 cannot hold; printable() leaves them, as UTF-8, but no control characters.
+void replace_noncharacters(std::string& text) {
+  for (std::size_t at = 0; (at = text.find("\xEF\xBF", at)) != std::string::npos; at += 3)
+    if (at + 2 < text.size() && static_cast<unsigned char>(text[at + 2]) >= 0xBE) text[at + 2] = '\xBD';
+}
+
+std::string escaped(std::string_view raw) {
+  std::string text = printable(raw);
+  replace_noncharacters(text);
   std::string out;
-  for (const char c : printable(text)) {
+  for (const char c : text) {
     switch (c) {
       case '&':
         out += "&amp;";
