@@ -44,10 +44,16 @@ std::string today() {
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
 }
 
+/// A date that the calendar may have: one that is none would never come.
 bool is_date(const std::string& text) {
-  return text.size() == 10 && text[4] == '-' && text[7] == '-' &&
-         std::ranges::all_of(text, [](char c) { return c == '-' || (c >= '0' && c <= '9'); });
+  if (text.size() != 10) return false;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (i == 4 || i == 7 ? text[i] != '-' : text[i] < '0' || text[i] > '9') return false;
+  const std::string month = text.substr(5, 2), day = text.substr(8);
+  return month >= "01" && month <= "12" && day >= "01" && day <= "31";
 }
+
+bool says_nothing(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
 }  // namespace
 
@@ -82,7 +88,7 @@ Result<bool> apply_suppressions(const std::string& path, Report& report) {
     const std::string reason = fields.text("reason", "");
     const std::string expires = fields.text("expires", "");
     fields.end();
-    if (reason.empty()) fields.fail(fields.path_of("reason"), "is missing");
+    if (says_nothing(reason)) fields.fail(fields.path_of("reason"), "is missing");
     if (fingerprint.empty() == finding_class.empty())
       fields.fail(fields.path_of("fingerprint"), "give either this or class");
     if (!expires.empty() && !is_date(expires))
