@@ -205,6 +205,7 @@ std::uint32_t add_comm(const NewComm& made) noexcept {
   comm->flags = flags;
   comm->device = made.device;
   comm->identity = identity;
+  comm->named = false;
   for (std::uint32_t& children : comm->children) children = 0;
   if (comm->entry != nullptr && (flags & trace::kCommAdopted) != 0) {
     std::atomic_ref(comm->entry->flags).fetch_or(trace::kCommLateStart);
@@ -231,6 +232,7 @@ Comm* bind_comm(std::uint64_t made_as, std::uint64_t handle) noexcept {
   to->flags = from->flags;
   to->device = from->device;
   to->identity = from->identity;
+  to->named = from->named;
   for (int i = 0; i < 3; ++i) to->children[i] = 0;
   from->entry = nullptr;
   from->handle.store(kGone, std::memory_order_release);

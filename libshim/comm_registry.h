@@ -24,6 +24,7 @@ struct Comm {
   std::uint8_t flags = 0;  ///< trace::CommFlags
   std::int32_t device = -1;
   std::uint64_t identity = 0;       ///< as in the trace
+  bool named = false;               ///< the process group of torch that it works for was written
   std::uint32_t children[3] = {};   ///< NCCL: splits, shrinks and grows of it so far
 };
 

@@ -8,6 +8,7 @@
 #include "nccl/api.h"
 #include "nccl/messages.h"
 #include "nccl/names.h"
+#include "torch/scope.h"
 
 namespace lockstep::shim::nccl {
 
@@ -132,6 +133,7 @@ class Recording {
     call_.comm = find_comm(to_word(comm));
     if (__builtin_expect(call_.comm == nullptr, 0)) call_.comm = adopt(comm);
     if (__builtin_expect(call_.comm != nullptr && call_.comm->nranks == 0, 0)) learn_members(*call_.comm, comm);
+    if (__builtin_expect(torch::t_torch.group != nullptr, 0) && call_.comm != nullptr && !call_.comm->named) torch::name_below(*call_.comm);
   }
   void takes(std::size_t count, ncclDataType_t type) noexcept {
     call_.datatype = meaning_of(type);

@@ -4,6 +4,7 @@
 #include "torch/groups.h"
 #include "torch/python_sites.h"
 #include "torch/recording.h"
+#include "trace_writer.h"
 
 namespace lockstep::shim::torch {
 
@@ -41,6 +42,16 @@ SiteOfCall::SiteOfCall(const void* frame) noexcept : before_(t_thread.scope_site
   if (t_thread.frame != nullptr && frame < t_thread.frame) return;
   begin_file();
   t_thread.scope_site = site_from_outside(t_torch.native);
+}
+
+void name_below(Comm& comm) noexcept {
+  comm.named = true;
+  const Comm& group = *t_torch.group;
+  // Another size: made for something else that the group needs.
+  if (comm.id == 0 || group.record == nullptr || comm.nranks != group.nranks) return;
+  const auto* ranges = reinterpret_cast<const trace::RankRange*>(group.record + 1);
+  const auto* name = reinterpret_cast<const char*>(ranges + group.record->ranges + group.record->remote_ranges);
+  if (*name != '\0') write_text(trace::SideKind::kCommName, comm.id, name);
 }
 
 void close_left_call() noexcept {

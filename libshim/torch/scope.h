@@ -29,6 +29,9 @@ struct TorchThread {
 };
 extern constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec")));
 
+/// A communicator of a library below is used for the group whose method runs: gives it that name in the trace. Cold.
+void name_below(Comm& comm) noexcept;
+
 /// Recording is on, or begins now.
 inline bool recording_is_possible() noexcept {
   if (__builtin_expect(recorder_is_on(), 1)) return true;

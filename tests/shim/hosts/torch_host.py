@@ -57,6 +57,31 @@ def ddp(torch, dist, rank):
     print([float(p.sum()) for p in model.parameters()])
 
 
+def ddp_case(torch, dist, rank):
+    """A case of recorded bucket sizes: six equal layers, used in some order, some skipped on some ranks."""
+    import json
+    case = json.loads(os.environ["DDP_CASE"])
+    torch.manual_seed(1)
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(512, 512) for _ in range(6))
+
+        def forward(self, x):
+            for index in case["order"]:
+                if index not in case.get("skip", {}).get(str(rank), []):
+                    x = self.layers[index](x)
+            return x
+
+    model = torch.nn.parallel.DistributedDataParallel(Net(), bucket_cap_mb=case["cap_mb"],
+                                                      find_unused_parameters=case.get("find_unused", False),
+                                                      static_graph=case.get("static", False))
+    for _ in range(case["iterations"]):
+        model(torch.randn(2, 512)).sum().backward()
+    print([float(p.grad.sum()) for p in model.parameters()])
+
+
 def exception(torch, dist, rank):
     """An exception out of a backend, one out of a wait, and calls after them."""
     import traceback
