@@ -16,6 +16,7 @@ using namespace lockstep::shim::torch;
 #define TORCH_WORK(Name, tail, params, args, ...)                                                                       \
   extern "C" [[gnu::visibility("default")]] WorkPointer TORCH_FUNCTION(Name) params __asm__(TORCH_NAMED(tail));         \
   extern "C" WorkPointer TORCH_FUNCTION(Name) params {                                                                  \
+    LOCKSTEP_TELL_WHEN_LEFT();                                                                                          \
     static constinit std::atomic<void*> place{nullptr};                                                                 \
     const auto real = original<WorkPointer(*) params>(place, TORCH_NAMED(tail));                                        \
     BackendCall call(__builtin_frame_address(0), __builtin_return_address(0), self);                                    \
@@ -28,6 +29,7 @@ using namespace lockstep::shim::torch;
   extern "C" [[gnu::visibility("default")]] void TORCH_FUNCTION(MonitoredBarrier)(const void*, const void*, bool)       \
       __asm__(TORCH_NAMED(tail));                                                                                       \
   extern "C" void TORCH_FUNCTION(MonitoredBarrier)(const void* self, const void* options, bool all_ranks) {             \
+    LOCKSTEP_TELL_WHEN_LEFT();                                                                                          \
     static constinit std::atomic<void*> place{nullptr};                                                                 \
     const auto real = original<void (*)(const void*, const void*, bool)>(place, TORCH_NAMED(tail));                     \
     BackendCall call(__builtin_frame_address(0), __builtin_return_address(0), self);                                    \
@@ -62,6 +64,7 @@ TORCH_MONITORED_BARRIER(TORCH_MONITORED_BARRIER_TAIL)
 #define TORCH_WAIT(Name, mangled)                                                                                       \
   extern "C" [[gnu::visibility("default")]] bool torch_wait_##Name(const void*, std::int64_t) __asm__(mangled);         \
   extern "C" bool torch_wait_##Name(const void* self, std::int64_t timeout_ms) {                                        \
+    LOCKSTEP_TELL_WHEN_LEFT();                                                                                          \
     static constinit std::atomic<void*> place{nullptr};                                                                 \
     const auto real = original<bool (*)(const void*, std::int64_t)>(place, mangled);                                    \
     if (t_torch.is_worker) return real(self, timeout_ms);                                                               \

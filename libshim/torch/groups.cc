@@ -146,9 +146,11 @@ std::uint64_t identity_of(const char* name, std::int32_t size) noexcept {
   return identity != 0 ? identity : 1;
 }
 
+// The launcher's variables may be those of the process that started this one: what torch was told is the truth.
 void learn_job_rank(std::int32_t rank, std::int32_t size) noexcept {
   trace::FileHeader& header = *g_recorder.map.header;
-  if (header.job_rank >= 0 || rank < 0) return;
+  const bool from_launcher = header.job_rank < 0 || header.job_rank == g_recorder.config.rank;
+  if (rank < 0 || !from_launcher) return;
   header.job_rank = rank;
   header.job_ranks = size;
 }

@@ -89,6 +89,7 @@ using namespace lockstep::shim::torch;
   static constexpr const char* kName_##Name = mangled;                                                \
   extern "C" void torch_reducer_##Name params
 #define TORCH_REAL(Name, params)                             \
+  LOCKSTEP_TELL_WHEN_LEFT();                                 \
   static constinit std::atomic<void*> place{nullptr};        \
   const auto real = original<void(*) params>(place, kName_##Name)
 

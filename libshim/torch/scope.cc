@@ -69,3 +69,16 @@ void close_left_call() noexcept {
 }
 
 }  // namespace lockstep::shim::torch
+
+// A personality routine without handlers. In the second phase (actions & 2) the frame is about to be left.
+extern "C" [[gnu::visibility("hidden"), gnu::used]] int lockstep_torch_left(int, int actions, std::uint64_t, void*, void*) {
+  using namespace lockstep::shim::torch;
+  constexpr int kCleanupPhase = 2;
+  constexpr int kContinueUnwind = 8;
+  if ((actions & kCleanupPhase) != 0) {
+    close_left_call();
+    t_torch.native = nullptr;
+    t_torch.reducer = nullptr;
+  }
+  return kContinueUnwind;
+}

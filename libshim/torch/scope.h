@@ -70,4 +70,8 @@ class SiteOfCall {
 /// The recorded call that an exception left, if there is one, ends here.
 void close_left_call() noexcept;
 
+// To stand in each function that calls torch's C++: when an exception goes through it, the unwinder, which is the host's, tells us. Nothing of a
+// C++ runtime is needed, and nothing is caught.
+#define LOCKSTEP_TELL_WHEN_LEFT() __asm__ volatile(".cfi_personality 0x1b, lockstep_torch_left")
+
 }  // namespace lockstep::shim::torch

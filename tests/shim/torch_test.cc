@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <future>
 
 #include "read_trace.h"
@@ -120,6 +121,31 @@ TEST_F(Torch, MakingAGroupIsACallOfAllRanksOfTheDefaultGroup) {
     EXPECT_EQ(group.name, "1");
     EXPECT_EQ(group.record.flags & trace::kCommAdopted, 0) << "all calls on it were seen";
     EXPECT_EQ(of_kind(trace, OpKind::kDestroy).size(), 1U);
+  }
+}
+
+TEST_F(Torch, TheRankThatTheProgramGivesIsTheRankOfTheJob) {
+  const std::vector<ReadTrace> traces = record("swapped");
+  ASSERT_EQ(traces.size(), 2U);
+  for (std::int32_t rank = 0; rank < 2; ++rank) {
+    const ReadTrace& trace = traces[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(trace.header.job_rank, rank);
+    EXPECT_EQ(trace.process.env_rank, 1 - rank);
+    EXPECT_EQ(trace.comms.at(of_kind(trace, OpKind::kBroadcast).at(0).record.comm).record.rank, rank);
+  }
+}
+
+TEST_F(Torch, AnExceptionEndsACallThatNothingElseKnowsToBeOver) {
+  setenv("LOCKSTEP_PYTHON", "0", 1);  // no method of Python around the call that could tell
+  const std::vector<ReadTrace> traces = record("exception");
+  unsetenv("LOCKSTEP_PYTHON");
+  ASSERT_EQ(traces.size(), 2U);
+  for (const ReadTrace& trace : traces) {
+    EXPECT_EQ(trace.header.state & trace::kStateNested, 0U);
+    ASSERT_EQ(of_kind(trace, OpKind::kBroadcast).size(), 1U);
+    EXPECT_EQ(of_kind(trace, OpKind::kBroadcast)[0].record.result, 255);
+    EXPECT_EQ(of_kind(trace, OpKind::kAllReduce).size(), 1U) << "made after it, from deeper in the stack";
+    for (const ReadCall& call : trace.calls) EXPECT_TRUE(call.returned()) << describe(trace, call);
   }
 }
 

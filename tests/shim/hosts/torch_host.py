@@ -82,6 +82,11 @@ def ddp_case(torch, dist, rank):
     print([float(p.grad.sum()) for p in model.parameters()])
 
 
+def swapped(torch, dist, rank):
+    """The ranks that the program gives are not those of its environment."""
+    dist.broadcast(torch.ones(2), 1)
+
+
 def exception(torch, dist, rank):
     """An exception out of a backend, one out of a wait, and calls after them."""
     import traceback
@@ -92,7 +97,11 @@ def exception(torch, dist, rank):
         except Exception:
             traceback.print_exc()
     tensor = torch.ones(2)
-    dist.all_reduce(tensor)
+
+    def deep(levels):
+        return deep(levels - 1) if levels else dist.all_reduce(tensor)
+
+    deep(20)
     print(tensor.tolist())
     if rank == 1:
         raise ValueError("the end of rank 1")
@@ -179,7 +188,11 @@ def run_rank(mode):
     import torch.distributed as dist
 
     rank = int(os.environ["RANK"])
-    dist.init_process_group("gloo")
+    if mode == "swapped":
+        rank = 1 - rank
+        dist.init_process_group("gloo", rank=rank, world_size=2)
+    else:
+        dist.init_process_group("gloo")
     globals()[mode](torch, dist, rank)
     dist.destroy_process_group()
 
