@@ -33,7 +33,7 @@ bool LogCalls::read(std::string_view text, std::uint32_t line, std::optional<std
   if (kept_ >= kMostKept) return false;
   if (text.find("opCount") != std::string_view::npos && read_coll(text, line)) return true;
   if (text.find("NCCL INFO") != std::string_view::npos && read_init(text)) return true;
-  return read_schedule(text, line, rank);
+  return read_schedule(text, line, rank) || instructions_.read(text, line, rank);
 }
 
 bool LogCalls::read_coll(std::string_view text, std::uint32_t line) {
@@ -98,7 +98,7 @@ bool LogCalls::read_schedule(std::string_view text, std::uint32_t line, std::opt
 }
 
 std::size_t LogCalls::add_programs(std::string_view path, JobIntake& intake) {
-  return add_processes(path, intake) + add_schedules(path, intake);
+  return add_processes(path, intake) + add_schedules(path, intake) + instructions_.add_programs(path, intake);
 }
 
 std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {

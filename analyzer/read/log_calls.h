@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "read/job_intake.h"
+#include "read/log_instructions.h"
 
 namespace lockstep {
 
@@ -16,7 +17,7 @@ class LogCalls {
  public:
   /// True where the line was one of these. `text` without prefixes.
   bool read(std::string_view text, std::uint32_t line, std::optional<std::int32_t> rank);
-  bool empty() const { return processes_.empty() && schedules_.empty(); }
+  bool empty() const { return processes_.empty() && schedules_.empty() && instructions_.empty(); }
   /// Adds programs; returns how many.
   std::size_t add_programs(std::string_view path, JobIntake& intake);
   /// The last COLL line of each process, in words; for a report that has nothing better.
@@ -55,6 +56,7 @@ class LogCalls {
   std::map<std::pair<std::string, std::string>, Identity> inits_;  // by process and address of the communicator
   std::map<std::int32_t, std::vector<Step>> schedules_;
   std::map<int, std::int32_t> rank_of_stage_;
+  LogInstructions instructions_;
   std::size_t kept_ = 0;
 };
 

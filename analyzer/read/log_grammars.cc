@@ -348,7 +348,8 @@ const RE2& log_trigger() {
       "ink (?:is )?down|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
       "SIG(?:KILL|SEGV|BUS)|exit ?code|return code|exited with|exit status|Error\\b|Exception\\b|[Cc]heckpoint|aving |valuat|alidation|"
       "reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|been destroyed|didn't join|\\d+ (?:started|finished) ranks:|\\] started |(?:dataloader|serialization)\\.py|"
-      "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]");
+      "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]|"
+      "(?:MicroBatch|Pass|Activation|Grads?|OptimizerStep)\\(|done with schedule");
   return trigger;
 }
 
