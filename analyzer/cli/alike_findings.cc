@@ -61,6 +61,10 @@ class Widener {
 
 }  // namespace
 
+bool can_tell_of_all_ranks(const plan::Expansion& expansion) {
+  return !expansion.alike || keeps_majorities(expansion.layout, *expansion.alike, expansion.program_of);
+}
+
 void tell_of_all_ranks(const plan::Expansion& expansion, Report& report) {
   if (!expansion.alike) return;
   const Widener widener(expansion, *expansion.alike);

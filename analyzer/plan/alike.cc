@@ -160,7 +160,56 @@ std::optional<AlikeRanks> prove(const Layout& layout, std::span<const std::int32
   return alike;
 }
 
+/// How many members of a group have one program: of all, and of those that stand for them.
+struct Share {
+  std::int64_t all = 0;
+  std::int64_t kept = 0;
+  friend auto operator<=>(const Share&, const Share&) = default;
+};
+
+bool majorities_agree(const std::vector<Share>& shares) {
+  constexpr std::size_t kMostPrograms = 18;  // all sets of them are tried
+  if (shares.size() > kMostPrograms) return false;
+  Share total;
+  for (const Share& share : shares) {
+    total.all += share.all;
+    total.kept += share.kept;
+  }
+  for (std::size_t set = 0; set < std::size_t{1} << shares.size(); ++set) {
+    Share sum;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if ((set >> i & 1U) == 0) continue;
+      sum.all += shares[i].all;
+      sum.kept += shares[i].kept;
+    }
+    if ((2 * sum.all > total.all) != (2 * sum.kept > total.kept)) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+bool keeps_majorities(const Layout& layout, const AlikeRanks& alike, std::span<const std::int32_t> program_of) {
+  std::set<std::vector<Share>> agreed;  // groups are alike, too
+  std::map<std::int32_t, Share> by_program;
+  for (const auto& [name, family] : layout.families) {
+    for (const RankList& group : family.groups) {
+      if (group.empty()) continue;
+      by_program.clear();
+      for (const std::int32_t rank : group) ++by_program[program_of[static_cast<std::size_t>(rank)]].all;
+      const RankList& target = *layout.group(name, alike.image_of(group.front()));
+      for (const std::int32_t rank : target)
+        if (alike.image_of(rank) == rank) ++by_program[program_of[static_cast<std::size_t>(rank)]].kept;
+      std::vector<Share> shares;
+      for (const auto& [program, share] : by_program) shares.push_back(share);
+      std::ranges::sort(shares);
+      if (agreed.contains(shares)) continue;
+      if (!majorities_agree(shares)) return false;
+      agreed.insert(std::move(shares));
+    }
+  }
+  return true;
+}
 
 std::vector<std::int32_t> AlikeRanks::all_like(std::span<const std::int32_t> ranks) const {
   std::vector<bool> wanted(image.size(), false);

@@ -60,4 +60,9 @@ std::vector<std::int32_t> program_keys(const Layout& layout, std::span<const std
 /// Nothing where no two ranks can be shown to be alike. O(world * families)
 std::optional<AlikeRanks> find_alike_ranks(const Layout& layout, std::span<const std::int32_t> keys);
 
+/// Whether in every group those ranks that are more than half of all have images that are more than half of the group's
+/// images, whichever programs they have: so that a report on images blames whom a report on all would blame. Not part of
+/// the theorem. `program_of[rank]`: equal where programs are. False where a group has too many programs to try.
+bool keeps_majorities(const Layout& layout, const AlikeRanks& alike, std::span<const std::int32_t> program_of);
+
 }  // namespace lockstep::plan
