@@ -164,19 +164,26 @@ struct IterationReport {
 /// and the plan is small enough, it is looked at again in all ranks, so that every rank is named in its own words.
 Result<IterationReport> iterations_report(const plan::Plan& plan, const PlanSource& source,
                                           std::span<const plan::Iteration> iterations, bool all_ranks) {
-  constexpr std::uint64_t kMostCallsOfAll = 2'000'000;
+  constexpr std::uint64_t kFewCalls = 2'000'000;
+  constexpr std::uint64_t kMostCalls = 80'000'000;  // 5 GiB
   auto expansion = plan::expand(plan, iterations, all_ranks ? plan::Ranks::kAll : plan::Ranks::kAlikeOnce);
   if (!expansion)
     return Error{expansion.error().code, fmt::format("{}: {}", source.path, expansion.error().message)};
   Report report = diagnose(expansion->job);
-  if (expansion->alike && (!report.findings.empty() || report.verdict != Verdict::kConsistent) &&
-      call_count(*expansion) <= kMostCallsOfAll)
-    return iterations_report(plan, source, iterations, true);
+  if (expansion->alike && (!report.findings.empty() || report.verdict != Verdict::kConsistent)) {
+    const std::uint64_t calls = call_count(*expansion);
+    const bool tells = can_tell_of_all_ranks(*expansion);
+    if (calls <= kFewCalls || (!tells && calls <= kMostCalls)) return iterations_report(plan, source, iterations, true);
+    // Who is in the wrong is not decided by those that happen to be left.
+    if (!tells)
+      for (Finding& finding : report.findings) finding.divergent_meaning = DivergentMeaning::kNoMajority;
+  }
+  const bool has_skips = std::ranges::any_of(plan.layers, [](const plan::Layer& layer) { return !layer.skips_to.empty(); });
   for (Finding& finding : report.findings) {
     add_reasons(*expansion, source, finding);
-    // The batches of a plan are those that the framework makes for everybody: that they might hang where a batch
-    // completes as a whole says nothing against this plan.
-    if (finding.finding_class == "batch_coupling") finding.severity = Severity::kNote;
+    // Without connections of its own the batches of a plan are those that the framework makes for everybody: that they
+    // might hang where a batch completes as a whole says nothing against this plan.
+    if (finding.finding_class == "batch_coupling" && !has_skips) finding.severity = Severity::kNote;
   }
   tell_of_all_ranks(*expansion, report);
   return IterationReport{std::move(report), *std::move(expansion)};

@@ -45,6 +45,7 @@ RankSettings settings_with(const Plan& plan, const std::vector<std::size_t>& ove
     if (entry.drop_empty) settings.drop_empty = *entry.drop_empty;
     settings.unused_layers.insert(settings.unused_layers.end(), entry.unused_layers.begin(),
                                   entry.unused_layers.end());
+    if (entry.num_tokens_source) settings.num_tokens_source = entry.num_tokens_source;
     settings.sparse_layers.insert(settings.sparse_layers.end(), entry.sparse_layers.begin(),
                                   entry.sparse_layers.end());
   }
@@ -206,7 +207,7 @@ Result<Expansion> expand(const Plan& plan, std::span<const Iteration> iterations
   if (!layout) return Error{layout.error().code, fmt::format("$.topology: {}", layout.error().message)};
   std::vector<Timeline> timelines;
   for (const Iteration iteration : iterations) {
-    auto timeline = plan_timeline(plan, iteration);
+    auto timeline = plan_timeline(plan, *parts, iteration);
     if (!timeline) return timeline.error();
     timelines.push_back(*std::move(timeline));
   }

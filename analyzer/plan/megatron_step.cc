@@ -34,7 +34,9 @@ class MegatronStep final : public StepProgram {
     embedding_site_ =
         calls.site({{kFinalizeFile, "_allreduce_embedding_grad"}, {kFinalizeFile, "finalize_model_grads"}},
                    {embedding_});
-    tokens_site_ = calls.site({{kFinalizeFile, "finalize_model_grads"}, {"", "num_tokens"}}, {});
+    tokens_source_ = calls.quantity("stage that the number of tokens comes from", "",
+                                    "broadcast the number of tokens from the last stage on every rank", "overrides");
+    tokens_site_ = calls.site({{kFinalizeFile, "finalize_model_grads"}, {"", "num_tokens"}}, {tokens_source_});
     overflow_site_ =
         calls.site({{kOptimizerFile, "_unscale_main_grads_and_check_for_nan"}, {kOptimizerFile, "step"}}, {});
     norm_site_ = calls.site({{"optimizer/clip_grads.py", "get_grad_norm_fp32"}, {kOptimizerFile, "step"}},
@@ -105,9 +107,10 @@ class MegatronStep final : public StepProgram {
     reduce_sequence_parallel(state);
     reduce_embedding(state);
     if (!plan_.optimizer.per_token_loss) return;
-    calls_.collective(
-        tokens_site_,
-        {.kind = OpKind::kBroadcast, .family = "pp", .count = 1, .datatype = "i32", .root = calls_.group_size("pp") - 1});
+    const std::int64_t source = state.settings.num_tokens_source.value_or(calls_.group_size("pp") - 1);
+    calls_.set(tokens_source_, source);
+    calls_.collective(tokens_site_,
+                      {.kind = OpKind::kBroadcast, .family = "pp", .count = 1, .datatype = "i32", .root = source});
     calls_.collective(tokens_site_, {.family = "dp_cp", .count = 1, .datatype = "i32", .redop = "sum"});
   }
 
@@ -199,7 +202,7 @@ class MegatronStep final : public StepProgram {
   Iteration iteration_;
   RankCalls& calls_;
   bool finalized_ = false;
-  QuantityIndex buckets_ = 0, embedding_ = 0, clip_ = 0, order_ = 0;
+  QuantityIndex buckets_ = 0, embedding_ = 0, clip_ = 0, order_ = 0, tokens_source_ = 0;
   SiteIndex bucket_site_{}, sequence_site_{}, embedding_site_{}, tokens_site_{}, overflow_site_{},
       norm_site_{}, gather_site_{};
 };

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "plan/schedule/deepspeed.h"
 #include "plan/schedule/megatron.h"
+#include "plan/schedule/skip_connections.h"
 #include "plan/schedule/torch_lower.h"
 #include "plan/schedule/torch_orders.h"
 #include "plan/schedule/torch_runtime.h"
@@ -58,15 +60,30 @@ Result<Timeline> megatron_plan_timeline(const Plan& plan) {
   return megatron_timeline(query);
 }
 
-Result<Timeline> torch_plan_timeline(const Plan& plan) {
+/// Of torch's timelines: connections over stages, and what the first iteration exchanges before all else.
+Timeline complete_torch_timeline(const Plan& plan, const Parts& parts, Iteration iteration, Timeline timeline,
+                                 const std::vector<std::int32_t>& stage_ranks) {
+  const auto skips = skip_connections(plan, parts);
+  if (!skips.empty()) add_skip_messages(timeline, skips, plan.schedule.name == "gpipe");
+  if (iteration != Iteration::kFirst) return timeline;
+  std::vector<bool> knows_input(stage_ranks.size(), false);
+  for (const std::int64_t stage : plan.schedule.input_args_stages) knows_input[static_cast<std::size_t>(stage)] = true;
+  prepend_torch_handshake(timeline, stage_ranks, knows_input);
+  return timeline;
+}
+
+Result<Timeline> torch_plan_timeline(const Plan& plan, const Parts& parts, Iteration iteration) {
   const std::string& name = plan.schedule.name;
   const auto ranks = static_cast<std::int32_t>(plan.topology.pipe);
   const auto micro_batches = static_cast<std::int32_t>(plan.schedule.micro_batches);
   if (name == "none") return lone_timeline(micro_batches);
-  if (name == "gpipe" || name == "1f1b")
-    return torch_runtime_timeline(
-        name == "gpipe" ? TorchRuntimeSchedule::kGPipe : TorchRuntimeSchedule::k1F1B, ranks, micro_batches,
-        false);
+  if (name == "gpipe" || name == "1f1b") {
+    const auto schedule = name == "gpipe" ? TorchRuntimeSchedule::kGPipe : TorchRuntimeSchedule::k1F1B;
+    std::vector<std::int32_t> stage_ranks(static_cast<std::size_t>(ranks));
+    std::iota(stage_ranks.begin(), stage_ranks.end(), 0);
+    return complete_torch_timeline(plan, parts, iteration,
+                                   torch_runtime_timeline(schedule, ranks, micro_batches, false), stage_ranks);
+  }
   TorchQuery query{.ranks = ranks,
                    .stages_per_rank = static_cast<std::int32_t>(plan.schedule.chunks),
                    .micro_batches = micro_batches};
@@ -87,12 +104,13 @@ Result<Timeline> torch_plan_timeline(const Plan& plan) {
     return Error{ErrorCode::kMalformed, fmt::format("$.schedule: {}", *refusal)};
   const auto lowered = lower_torch_order(torch_order(query), query.stages(), micro_batches);
   if (!lowered) return Error{ErrorCode::kMalformed, fmt::format("$.schedule: {}", lowered.error().message)};
-  return torch_timeline(lowered->compute_comms, lowered->stage_ranks);
+  return complete_torch_timeline(plan, parts, iteration, torch_timeline(lowered->compute_comms, lowered->stage_ranks),
+                                 lowered->stage_ranks);
 }
 
 }  // namespace
 
-Result<Timeline> plan_timeline(const Plan& plan, Iteration iteration) {
+Result<Timeline> plan_timeline(const Plan& plan, const Parts& parts, Iteration iteration) {
   const SchedulePlan& schedule = plan.schedule;
   if (schedule.name == "none" && plan.topology.pipe > 1)
     return Error{
@@ -112,7 +130,7 @@ Result<Timeline> plan_timeline(const Plan& plan, Iteration iteration) {
     case Framework::kMegatron:
       return megatron_plan_timeline(plan);
     case Framework::kTorch:
-      return torch_plan_timeline(plan);
+      return torch_plan_timeline(plan, parts, iteration);
   }
   return unknown_schedule(plan, "");
 }
@@ -136,6 +154,8 @@ ScheduleSource source_of(Framework framework) {
 PipelineCalls::PipelineCalls(const Plan& plan, const Parts& parts, const Timeline& timeline, RankCalls& calls)
     : plan_(plan), timeline_(timeline), calls_(calls) {
   unknown_ = {calls.symbol("activation"), calls.datatype(plan.datatype)};
+  object_size_ = {{Count::of(1), calls.datatype("i64")}};
+  object_ = {{calls.symbol("object"), calls.datatype("u8")}};
   token_ = {{Count::of(1), calls.datatype("f32")}};
   for (std::size_t part = 0; part + 1 < parts.size(); ++part)
     boundaries_.push_back(boundary_of(boundary_tensors(plan, parts, part)));
@@ -190,7 +210,8 @@ std::span<const MessageTensor> PipelineCalls::tensors(std::int32_t rank, const M
     case Carries::kGradient:
       return boundary.gradients;
     case Carries::kShape:
-      return boundary.shapes;
+      if (plan_.framework != Framework::kTorch) return boundary.shapes;
+      return message.payload.micro_batch == 0 ? object_size_ : object_;
     case Carries::kToken:
       return token_;
   }

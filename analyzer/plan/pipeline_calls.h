@@ -14,7 +14,7 @@
 namespace lockstep::plan {
 
 /// The schedule of the plan for one iteration. Errors name the field, or are the framework's own refusal.
-Result<Timeline> plan_timeline(const Plan& plan, Iteration iteration);
+Result<Timeline> plan_timeline(const Plan& plan, const Parts& parts, Iteration iteration);
 
 class PipelineCalls {
  public:
@@ -43,6 +43,7 @@ class PipelineCalls {
   Boundary no_boundary_{};              ///< of a part that there is not
   MessageTensor unknown_{};             ///< a tensor that the plan does not give
   std::vector<MessageTensor> token_{};
+  std::vector<MessageTensor> object_size_{}, object_{};  ///< torch: shapes go as objects
   std::unique_ptr<ScheduleLowering> lowering_{};
 };
 

@@ -40,6 +40,7 @@ struct Layer {
   std::vector<Parameter> parameters{};
   std::optional<std::vector<TensorShape>> outputs{};  ///< what it hands on; absent: as the layer before
   bool experts = false;                               ///< a mixture of experts
+  std::vector<std::int64_t> skips_to{};               ///< later layers that take its output, too
 };
 
 /// Degrees of parallelism. Not every framework has all of them.
@@ -112,6 +113,7 @@ struct OptimizerPlan {
 };
 
 struct SchedulePlan {
+  std::vector<std::int64_t> input_args_stages{};  ///< torch: stages that were told the shapes of their input
   std::string name = "1f1b";  ///< 1f1b, interleaved, none, or one of torch's
   std::int64_t micro_batches = 1;
   std::int64_t chunks = 1;  ///< virtual stages of a rank
@@ -133,6 +135,7 @@ struct Override {
   std::optional<bool> drop_empty{};
   std::vector<std::int64_t> unused_layers{};  ///< layers that take no gradient there
   std::vector<std::int64_t> sparse_layers{};
+  std::optional<std::int64_t> num_tokens_source{};  ///< stage from which the number of tokens is broadcast
 };
 
 struct Plan {

@@ -57,6 +57,7 @@ class PlanReader {
     root.end();
     if (error_) return *error_;
     check_ties();
+    check_skips();
     if (error_) return *error_;
     return std::move(plan_);
   }
@@ -132,6 +133,7 @@ class PlanReader {
     layer.tied = fields.text("tied", "");
     layer.tied_weights = fields.texts("tied_weights");
     layer.experts = fields.boolean("experts", false);
+    layer.skips_to = fields.integers("skips_to", 0, static_cast<std::int64_t>(kMaxLayers));
     const auto parameters = fields.elements("parameters", kMaxParameters);
     for (std::size_t i = 0; i < parameters.size() && !error_; ++i)
       layer.parameters.push_back(read_parameter(parameters[i], fields.path_of("parameters", i)));
@@ -166,7 +168,29 @@ class PlanReader {
         return fields.fail(fields.path_of("repeat"), "too many layers or parameters");
       if (repeat > 1 && !layer.tied.empty())
         fields.fail(fields.path_of("repeat"), "a tied layer is not repeated");
+      if (repeat > 1 && !layer.skips_to.empty())
+        fields.fail(fields.path_of("repeat"), "a layer with skip connections is not repeated");
+      for (const std::int64_t to : layer.skips_to)
+        if (to <= std::ssize(plan_.layers))
+          fields.fail(fields.path_of("skips_to"),
+                      fmt::format("{} is no later layer: this one is layer {}", to, plan_.layers.size()));
       plan_.layers.insert(plan_.layers.end(), static_cast<std::size_t>(repeat), layer);
+    }
+  }
+
+  void check_skips() {
+    const bool known = plan_.framework == Framework::kTorch &&
+                       (plan_.schedule.name == "gpipe" || plan_.schedule.name == "1f1b" || plan_.schedule.name == "none");
+    for (std::size_t i = 0; i < plan_.layers.size() && !error_; ++i) {
+      const auto& skips = plan_.layers[i].skips_to;
+      if (skips.empty()) continue;
+      // The index of the file's entry is not that of the layer, where entries are repeated: the layer is named.
+      const std::string where = fmt::format("$.layers: skips_to of layer {} ({})", i, display_name(plan_.layers[i]));
+      if (std::ranges::any_of(skips, [&](std::int64_t to) { return to >= std::ssize(plan_.layers); }))
+        error_ = Error{ErrorCode::kMalformed, fmt::format("{}: there are {} layers", where, plan_.layers.size())};
+      else if (!known)
+        error_ = Error{ErrorCode::kMalformed,
+                       fmt::format("{}: only torch's gpipe and 1f1b pass tensors over a stage", where)};
     }
   }
 
@@ -291,6 +315,10 @@ class PlanReader {
       if (schedule.loss.datatype.empty()) schedule.loss.datatype = "f32";
       loss.end();
     }
+    schedule.input_args_stages = fields.integers(
+        "stages_with_input_args", 0, plan_.topology.pipe * schedule.chunks - 1);
+    if (plan_.framework != Framework::kTorch && !schedule.input_args_stages.empty())
+      fields.fail(fields.path_of("stages_with_input_args"), "only torch's stages have them");
     fields.end();
     if (!schedule.group_sizes.empty() && schedule.group_sizes.size() != 1 &&
         static_cast<std::int64_t>(schedule.group_sizes.size()) != plan_.topology.pipe)
@@ -322,6 +350,11 @@ class PlanReader {
       Fields set = fields.object("set");
       if (set.has("clip_grad")) entry.clip_grad = set.number("clip_grad", 0);
       if (set.has("find_unused")) entry.find_unused = set.boolean("find_unused", false);
+      if (set.has("num_tokens_source")) {
+        entry.num_tokens_source = set.integer("num_tokens_source", 0, 0, plan_.topology.pipe - 1);
+        if (!plan_.optimizer.per_token_loss)
+          set.fail(set.path_of("num_tokens_source"), "needs $.optimizer.per_token_loss");
+      }
       if (set.has("drop_empty")) entry.drop_empty = set.boolean("drop_empty", true);
       const auto last = static_cast<std::int64_t>(plan_.layers.size()) - 1;
       entry.unused_layers = set.integers("unused_layers", 0, last);

@@ -51,7 +51,7 @@ std::uint64_t OptimizerGroup::elements() const {
 }
 
 RankSettings plain_settings(const Plan& plan) {
-  return {plan.optimizer.clip_grad, plan.optimizer.find_unused, plan.optimizer.drop_empty, {}, {}};
+  return {plan.optimizer.clip_grad, plan.optimizer.find_unused, plan.optimizer.drop_empty, {}, {}, {}};
 }
 
 Result<Parts> plan_parts(const Plan& plan) {

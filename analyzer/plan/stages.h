@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,7 @@ struct RankSettings {
   bool drop_empty = true;
   std::vector<std::int64_t> unused_layers{};
   std::vector<std::int64_t> sparse_layers{};
+  std::optional<std::int64_t> num_tokens_source{};
   friend bool operator==(const RankSettings&, const RankSettings&) = default;
 };
 RankSettings plain_settings(const Plan& plan);

@@ -108,6 +108,12 @@ class PlanDrawer {
     if (name == "looped_bfs" || name.starts_with("interleaved")) chunks_ = number(1, 3);
     if (name.starts_with("interleaved")) micro_batches = pipe_ * number(1, 2);
     schedule_ = {{"name", name}, {"virtual_stages", chunks_}, {"micro_batches", micro_batches}};
+    // All stages know their input, or none; where plans may be wrong, some.
+    Json stages = Json::array();
+    const bool all = chance(40);
+    for (std::int64_t stage = 0; stage < pipe_ * chunks_; ++stage)
+      if (all ? !options_.overrides || chance(90) : options_.overrides && chance(10)) stages.push_back(stage);
+    if (!stages.empty()) schedule_["stages_with_input_args"] = stages;
   }
 
   void draw_deepspeed() {
@@ -155,7 +161,7 @@ class PlanDrawer {
     for (std::int64_t i = 0; i < number_of; ++i) {
       const std::string axis = pick({"pipe", "data", "tensor", "rank"});
       Json set;
-      switch (random_.below(5)) {
+      switch (random_.below(framework_ == "megatron" && plan_["optimizer"]["per_token_loss"] == true ? 6 : 5)) {
         case 0:
           set["clip_grad"] = chance(50) ? 0.0 : 1.0;
           break;
@@ -168,8 +174,11 @@ class PlanDrawer {
         case 3:
           set["unused_layers"] = {0};
           break;
-        default:
+        case 4:
           set["sparse_layers"] = {0};
+          break;
+        default:
+          set["num_tokens_source"] = number(0, pipe_ - 1);
           break;
       }
       Json where = {{axis, number(0, size_of(axis) - 1)}};

@@ -255,8 +255,9 @@ void prepend_torch_handshake(Timeline& timeline, const std::vector<std::int32_t>
       if (rank_of(stage) != rank || knows(stage)) continue;
       const auto shapes = [&](bool send, std::int32_t other) {
         if (!neighbour(other)) return;
-        const Message one{.send = send, .peer = rank_of(other), .payload = {Carries::kShape, 0, 0}};
+        Message one{.send = send, .peer = rank_of(other), .payload = {Carries::kShape, 0, 0}};
         issue({&one, 1});  // the size of the object,
+        one.payload.micro_batch = 1;
         issue({&one, 1});  // and its bytes
       };
       shapes(false, stage - 1);
