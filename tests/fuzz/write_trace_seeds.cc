@@ -114,6 +114,10 @@ int main(int argc, char** argv) {
   TraceSample other({.rank = 1, .ranks = 2, .blocks = 4, .block_bytes = 512});
   other.add({.kind = OpKind::kBarrier, .returned = false});
 
+  TraceSample vectors({.rank = 0, .ranks = 5, .blocks = 2, .block_bytes = 512});
+  vectors.add_all_to_all({1, 2, 3, 4, 5}, {5, 4, 3, 2, 1});
+  write(folder + "vectors", vectors);
+
   write_nccl(folder);
   return write_packs(std::string(argv[2]) + "/", {{"run/a.1.1.lst", hung.bytes()}, {"run/a.2.1.lst", other.bytes()}}) ? 0 : 1;
 }

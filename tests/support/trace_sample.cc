@@ -156,6 +156,29 @@ void TraceSample::add(const SampleCall& call, const CreationRecord& creation) {
   put(record);
 }
 
+void TraceSample::add_all_to_all(const std::vector<std::uint64_t>& sent, const std::vector<std::uint64_t>& received) {
+  add_call({.kind = OpKind::kAllToAllV, .datatype = 1}, 2);
+  put_counts(sent, 0);
+  put_counts(received, 1);
+}
+
+void TraceSample::put_counts(const std::vector<std::uint64_t>& counts, std::uint8_t side) {
+  CountsRecord record{.members = static_cast<std::uint32_t>(counts.size()), .kind = static_cast<std::uint8_t>(RecordKind::kCounts),
+                      .side = side, .datatype = 1};
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    record.hash = mix(record.hash ^ counts[i], i + 1);
+    record.total += counts[i];
+    if (i < std::size(record.counts)) record.counts[i] = counts[i];
+  }
+  if (counts.size() > std::size(record.counts)) {
+    record.vector = ++vectors_;
+    std::string tail;
+    for (const std::uint64_t count : counts) append(tail, count);
+    add_side(VectorRecord{.header = {}, .vector = record.vector, .values = record.members, .hash = record.hash}, SideKind::kVector, tail);
+  }
+  put(record);
+}
+
 void TraceSample::add_call(const SampleCall& call, std::uint8_t extensions) {
   const std::uint32_t records = options_.block_bytes / kRecordBytes;
   if (block_ == 0 || record_ + extensions >= records) put_block();

@@ -44,6 +44,8 @@ class TraceSample {
   /// A call with a record behind it: what NCCL's calls have.
   void add(const SampleCall& call, const trace::IssueRecord& issue);
   void add(const SampleCall& call, const trace::CreationRecord& creation);
+  /// An all_to_all with these counts for each member of the world; those that do not fit into the call get a record of their own.
+  void add_all_to_all(const std::vector<std::uint64_t>& sent, const std::vector<std::uint64_t>& received);
   void add_opaque(const std::string& function);
   /// MPI_Finalize on the world, and an exit with `status`.
   void finish(int status = 0);
@@ -58,6 +60,7 @@ class TraceSample {
   template <class Record>
   void put(Record record);
   void put_block();
+  void put_counts(const std::vector<std::uint64_t>& counts, std::uint8_t side);
   template <class Record>
   void add_side(Record record, trace::SideKind kind, const std::string& tail);
   void advance(trace::CallRecord& record);
@@ -70,6 +73,7 @@ class TraceSample {
   std::vector<Comm> comms_;
   std::vector<std::uint32_t> sends_, receives_;  // by peer
   std::uint64_t block_ = 0;
+  std::uint32_t vectors_ = 0;
   std::uint32_t record_ = 0;   // next one in the block
   std::uint64_t ticks_ = 1'000'000;
 };

@@ -133,6 +133,33 @@ TEST(Trace, KeepsWildcardsAndNamesWhoWasReceivedFrom) {
   EXPECT_EQ(operations[1].tag, 7U);
 }
 
+/// Every rank of so many sends its own number to each other one, but that `odd` expects one more of rank 0.
+ReadBack all_to_all(int ranks, int odd) {
+  std::vector<std::string> files;
+  for (int rank = 0; rank < ranks; ++rank) {
+    TraceSample trace = sample(rank, ranks);
+    std::vector<std::uint64_t> sent(static_cast<std::size_t>(ranks), static_cast<std::uint64_t>(rank) + 1);
+    std::vector<std::uint64_t> received;
+    for (int other = 0; other < ranks; ++other) received.push_back(static_cast<std::uint64_t>(other) + 1);
+    if (rank == odd) ++received[0];
+    trace.add_all_to_all(sent, received);
+    trace.finish();
+    files.push_back(trace.bytes());
+  }
+  return read_back(files);
+}
+
+TEST(Trace, HasTheCountsOfEveryMember) {
+  for (const int ranks : {3, 6}) {  // in the call, and in a record of their own
+    EXPECT_EQ(all_to_all(ranks, -1).report.verdict, Verdict::kConsistent);
+    const ReadBack wrong = all_to_all(ranks, 2);
+    ASSERT_EQ(wrong.report.findings.size(), 1U) << ranks;
+    EXPECT_EQ(wrong.report.verdict, Verdict::kMismatch);
+    EXPECT_EQ(wrong.report.findings[0].divergent_ranks, (std::vector<std::int32_t>{0, 2}));
+    EXPECT_EQ(wrong.report.findings[0].severity, Severity::kContractViolation);  // it went by
+  }
+}
+
 TEST(Trace, LeavesCallsWithoutARuleOpaque) {
   std::vector<std::string> files;
   for (int rank = 0; rank < 2; ++rank) {
