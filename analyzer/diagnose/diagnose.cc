@@ -21,6 +21,7 @@
 #include "diagnose/reported_findings.h"
 #include "diagnose/rule_findings.h"
 #include "diagnose/shared_hosts.h"
+#include "diagnose/signal_findings.h"
 #include "diagnose/standstill_findings.h"
 #include "diagnose/stopped_ranks.h"
 #include "diagnose/wait_graph.h"
@@ -61,6 +62,7 @@ class Diagnosis {
     std::ranges::move(rule_drafts(describe_), std::back_inserter(drafts_));
     for (Draft& draft : exchange_drafts(describe_)) drafts_.push_back(std::move(draft));
     std::ranges::move(refused_self_messages(describe_), std::back_inserter(drafts_));
+    std::ranges::move(signal_drafts(describe_), std::back_inserter(drafts_));
     join_differences(drafts_);
     join_stopped_ranks(describe_, standstill_, causes_, drafts_);
     add_cycles();
