@@ -57,10 +57,17 @@ constexpr std::array kParameters = {
     PlanParameter{"chunks", ParameterKind::kInteger, "as --virtual"},
     PlanParameter{"microbatches", ParameterKind::kInteger, "as --micro-batches"},
     PlanParameter{"num_chunks", ParameterKind::kInteger, "as --micro-batches"},
+    PlanParameter{"microbatch_group_size_per_vp_stage", ParameterKind::kText, "as --group"},
     PlanParameter{"num_stages", ParameterKind::kInteger, "stages * virtual, checked"},
 };
 
 using Names = std::span<const std::string_view>;
+
+std::string dashed(std::string_view key) {
+  std::string flag(key);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
 
 /// The one of `names` that was given; an error where two were and differ.
 Result<PlanJson> one_of(const PlanArguments& arguments, Names names) {
@@ -70,7 +77,7 @@ Result<PlanJson> one_of(const PlanArguments& arguments, Names names) {
     const PlanJson& given = arguments.values[name];
     if (!value.is_null() && value != given) {
       return Error{ErrorCode::kUsage,
-                   fmt::format("--{} and --{} say the same thing, and differ", names[0], name)};
+                   fmt::format("--{} and --{} say the same thing, and differ", names[0], dashed(name))};
     }
     value = given;
   }
@@ -82,7 +89,8 @@ std::optional<Error> unfold_config(PlanArguments& arguments) {
   if (!arguments.has("config")) return std::nullopt;
   const PlanJson config = arguments.values["config"];
   if (!config.is_object()) return Error{ErrorCode::kUsage, "--config takes a JSON object"};
-  for (const auto& [key, value] : config.items()) {
+  for (const auto& [field, value] : config.items()) {
+    const std::string key = field == "microbatch_group_size_per_vp_stage" ? "group" : field;
     const auto known = std::ranges::find(kParameters, std::string_view(key), &PlanParameter::key);
     if (known == kParameters.end() || (known->kind != ParameterKind::kBoolean && key != "group") ||
         key == "forward_only") {
@@ -114,15 +122,14 @@ std::optional<Error> check_used(const PlanArguments& arguments, ScheduleFramewor
                                 Use{"variable_seq_lengths", ScheduleFramework::kMegatron},
                                 Use{"mtp_standalone", ScheduleFramework::kMegatron},
                                 Use{"group", ScheduleFramework::kMegatron},
+                                Use{"microbatch_group_size_per_vp_stage", ScheduleFramework::kMegatron},
                                 Use{"config", ScheduleFramework::kMegatron},
                                 Use{"csv", ScheduleFramework::kTorch},
                                 Use{"old_letters", ScheduleFramework::kTorch}};
   for (const Use& use : kUses) {
     if (use.framework == framework || !arguments.has(use.key)) continue;
     const auto* const owner = std::ranges::find(kFrameworks, use.framework, &NamedFramework::framework);
-    std::string flag(use.key);
-    std::ranges::replace(flag, '_', '-');
-    return Error{ErrorCode::kUsage, fmt::format("--{} is for --framework {}", flag, owner->name)};
+    return Error{ErrorCode::kUsage, fmt::format("--{} is for --framework {}", dashed(use.key), owner->name)};
   }
   return std::nullopt;
 }
@@ -174,7 +181,10 @@ Result<plan::ScheduleQuery> query_of(PlanArguments& arguments, ScheduleFramework
   query.variable_seq_lengths = optional_boolean(arguments, "variable_seq_lengths");
   query.mtp_standalone = optional_boolean(arguments, "mtp_standalone");
   query.post_validation = optional_boolean(arguments, "post_validation");
-  query.group = arguments.text("group", "");
+  constexpr std::array<std::string_view, 2> kGroup = {"group", "microbatch_group_size_per_vp_stage"};
+  const auto group = one_of(arguments, kGroup);
+  if (!group) return group.error();
+  if (!group->is_null()) query.group = group->get<std::string>();
   if (arguments.has("num_stages")) query.total_stages = arguments.integer("num_stages", 0);
   return query;
 }

@@ -106,7 +106,7 @@ def buckets():
 
 # What golden files call the flags of the manual.
 SAME = {"schedule": "name", "pp": "stages", "vp": "virtual", "chunks": "virtual", "microbatches": "micro_batches",
-        "num_chunks": "micro_batches"}
+        "num_chunks": "micro_batches", "group": "microbatch_group_size_per_vp_stage"}
 
 
 def schedules():
@@ -126,7 +126,8 @@ def schedules():
                 expect("schedule", start + arguments, expected)
                 # And in the words of the manual; fields of the configuration as flags of their own.
                 plain = {SAME.get(key, key): case[key] for key in keys if key in case and key not in ("config", "num_stages")}
-                expect("schedule", start + flags(plain) + flags(case.get("config", {})), expected)
+                config = {SAME.get(key, key): value for key, value in case.get("config", {}).items()}
+                expect("schedule", start + flags(plain) + flags(config), expected)
     for version, file in (("OLD", "deepspeed/schedules.json"), ("NEW", "deepspeed/schedules_master_2025_02.json")):
         golden = load(file)
         for name, section in (("train", "TrainSchedule"), ("inference", "InferenceSchedule")):
