@@ -26,6 +26,7 @@
 #include "diagnose/stopped_ranks.h"
 #include "diagnose/wait_graph.h"
 #include "match/match.h"
+#include "model/gloo.h"
 #include "replay/replay.h"
 
 namespace lockstep {
@@ -269,7 +270,7 @@ class Diagnosis {
       for (const ProgramIndex program : match_.communicators[c].outsiders) ranks.push_back(job_.program(program).rank);
       Finding finding{.verdict = Verdict::kMismatch, .finding_class = "wrong_communicator"};
       // In torch a call on a group by a rank outside it warns and does nothing.
-      finding.severity = job_.library() == Library::kTorch ? Severity::kNote : Severity::kContractViolation;
+      finding.severity = job_.library() == Library::kTorch || job_.library() == kGlooLibrary ? Severity::kNote : Severity::kContractViolation;
       finding.title = fmt::format("{} call{} on {} without being a member", ranks_text(ranks), ranks.size() == 1 ? "s" : "",
                                   describe_.communicator(CommIndex{c}));
       finding.explanation = finding.title + "; the calls were left out of the comparison";

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "model/gloo.h"
 #include "model/job_data.h"
 
 namespace lockstep {
 
 std::string_view library_name(Library library) {
+  if (library == kGlooLibrary) return "gloo";
   switch (library) {
     case Library::kUnknown:
       return "";

@@ -1,4 +1,5 @@
 // Small parsers; see the header.
+#include "model/gloo.h"
 #include "read/job_json_words.h"
 
 #include <fmt/format.h>
@@ -85,7 +86,7 @@ std::string job_json_library_version(int code) {
 }
 
 Library library_from_name(std::string_view name) {
-  for (const Library library : {Library::kNccl, Library::kMpi, Library::kTorch}) {
+  for (const Library library : {Library::kNccl, Library::kMpi, Library::kTorch, kGlooLibrary}) {
     if (name == library_name(library)) return library;
   }
   if (name == "rccl") return Library::kNccl;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/gloo.h"
 #include "replay/script.h"
 
 namespace lockstep {
@@ -270,6 +271,7 @@ ReplayResult replay(const Job& job, const MatchResult& match, const ReplayOption
 
 std::vector<BlockingModel> distinct_models(const Job& job, const MatchResult& match) {
   if (job.library() == Library::kMpi && !job.mixes_libraries()) return {BlockingModel::kEager, BlockingModel::kBlocking};
+  if (job.library() == kGlooLibrary && !job.mixes_libraries()) return {BlockingModel::kLazy};
   const bool queues = std::ranges::any_of(match.traits, [](const ProgramTraits& t) { return t.nonblocking || t.batches; });
   const bool batches = std::ranges::any_of(match.traits, &ProgramTraits::batched_messages);
   std::vector<BlockingModel> models{BlockingModel::kLazy};

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "match/nccl_meetings.h"
+#include "model/gloo.h"
 #include "replay/coupling.h"
 #include "replay/host_waits.h"
 #include "replay/launches.h"
@@ -121,6 +122,9 @@ class Compiler {
   }
 
   bool is_nccl(CommIndex comm) const { return mixed_ ? job_.library_of(comm) == Library::kNccl : nccl_; }
+  /// Starts where it is called, without queues: MPI, and torch on gloo.
+  bool is_posted(CommIndex comm) const { return is_mpi(comm) || is_gloo(comm); }
+  bool is_gloo(CommIndex comm) const { return (mixed_ ? job_.library_of(comm) : job_.library()) == kGlooLibrary; }
   bool is_mpi(CommIndex comm) const { return mixed_ ? job_.library_of(comm) == Library::kMpi : mpi_; }
 
   /// What of MPI's rules holds: in a job of NCCL the lenient ones, since the models there are about NCCL.
@@ -259,8 +263,8 @@ class Compiler {
       std::erase_if(launched, meets);
       compile_meetings(operations, meetings);
       if (!launched.empty()) compile_launch(operations, launched, is_batch);
-    } else if (is_mpi(first.comm)) {
-      compile_mpi(operations, parts);
+    } else if (is_posted(first.comm)) {
+      compile_posted(operations, parts);
     } else if (options_.model == BlockingModel::kBlocking) {
       meet(host_, parts);
     } else {
@@ -289,9 +293,9 @@ class Compiler {
     add(host_, static_cast<std::uint32_t>(host_has_met_), waited.back().operation, true, false);
   }
 
-  /// MPI has no queues: an operation is posted where it is called, and waited for there or by a later wait. A batch is
+  /// MPI and gloo have no queues: an operation is posted where it is called, and waited for there or by a later wait. A batch is
   /// MPI_Sendrecv and its like: all parts are posted before one is waited for.
-  void compile_mpi(std::span<const Operation> operations, std::span<const Part> parts) {
+  void compile_posted(std::span<const Operation> operations, std::span<const Part> parts) {
     std::vector<Part> waited;
     for (const Part& part : parts) {
       const Operation& operation = operations[part.operation];

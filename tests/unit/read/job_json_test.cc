@@ -157,11 +157,11 @@ TEST(JobJsonDamage, RanksThatAreNoRanks) {
 }
 
 TEST(JobJsonDamage, EndsThatSayNothing) {
-  const auto job = read_text(R"({"ranks": {"0": []}, "ends": {"0": "gone", "1": "exited x", "a": "running", "2": 7}, "library": "gloo"})");
+  const auto job = read_text(R"({"ranks": {"0": []}, "ends": {"0": "gone", "1": "exited x", "a": "running", "2": 7}, "library": "hccl"})");
   ASSERT_TRUE(job);
   EXPECT_EQ(job->end_of_rank(0), (ProgramEnd{EndKind::kExited, 0}));
   EXPECT_TRUE(has_warning(*job, "ends.0: 'gone' is no end")) << all_warnings(*job);
-  EXPECT_TRUE(has_warning(*job, "library 'gloo'"));
+  EXPECT_TRUE(has_warning(*job, "library 'hccl'"));
 }
 
 TEST(JobJsonDamage, FutureVersion) {

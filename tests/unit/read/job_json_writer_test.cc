@@ -88,7 +88,10 @@ TEST(JobJsonWriter, KeepsWhoseTheGroupsAre) {
   EXPECT_EQ(job->library_of(CommIndex{0}), Library::kNccl);
   EXPECT_EQ(job->library_of(CommIndex{1}), Library::kMpi);
   expect_round_trip(*job);
-  const auto strange = read_text(R"({"libraries": {"world": "gloo", "none": "mpi"}, "groups": {"world": [0]}, "ranks": {"0": []}})");
+  const auto host = read_text(R"({"library": "gloo", "groups": {"dp": [0]}, "ranks": {"0": ["barrier dp"]}})");
+  ASSERT_TRUE(host);
+  expect_round_trip(*host);
+  const auto strange = read_text(R"({"libraries": {"world": "hccl", "none": "mpi"}, "groups": {"world": [0]}, "ranks": {"0": []}})");
   ASSERT_TRUE(strange);
   EXPECT_FALSE(strange->mixes_libraries());
   EXPECT_EQ(strange->quality().warnings.size(), 2U);
