@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/rank_ranges.h"
+#include "diagnose/site_words.h"
 
 namespace lockstep {
 namespace {
@@ -104,6 +105,7 @@ std::string Describer::call(ProgramIndex program, std::uint32_t index) const {
 std::string Describer::site(SiteIndex site) const {
   const auto& frames = job_.site(site).frames;
   if (frames.empty()) return "";
+  if (std::string text = torch_site_text(frames, ""); !text.empty()) return text;
   const Frame& inner = frames.front();
   if (inner.function.empty()) return frame_place(inner);
   // A helper that only wraps the call says little: name who called it as well.
@@ -116,7 +118,8 @@ std::string Describer::site(SiteIndex site) const {
 }
 
 std::string Describer::from_site(const Operation& operation) const {
-  const std::string where = site(operation.site);
+  std::string where = torch_site_text(job_.site(operation.site).frames, op_name(operation.kind));
+  if (where.empty()) where = site(operation.site);
   return where.empty() ? "" : " from " + where;
 }
 

@@ -11,6 +11,7 @@
 #include "base/rank_ranges.h"
 #include "diagnose/call_counts.h"
 #include "diagnose/collective_findings.h"
+#include "diagnose/site_words.h"
 
 namespace lockstep {
 namespace {
@@ -165,9 +166,12 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
       break;
     }
     if (!text.empty()) text += "; ";
-    const OpKind kind = describe.operation(blocked->program, blocked->operation).kind;
-    text += fmt::format("{} cannot complete before {} come{} to {}", describe.call(blocked->program, blocked->operation),
-                        ranks_text(missing), missing.size() == 1 ? "s" : "",
+    const Operation& operation = describe.operation(blocked->program, blocked->operation);
+    const OpKind kind = operation.kind;
+    // Lines of Python are short and few; those of C++ stand in the table of waits.
+    const std::string from = torch_site_text(describe.job().site(operation.site).frames, op_name(kind));
+    text += fmt::format("{}{}{} cannot complete before {} come{} to {}", describe.call(blocked->program, blocked->operation),
+                        from.empty() ? "" : " from ", from, ranks_text(missing), missing.size() == 1 ? "s" : "",
                         is_send(kind) ? "the recv" : is_receive(kind) ? "the send" : "it");
   }
   finding.explanation = text;
@@ -186,6 +190,14 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
                                          : "; the ranks make these calls in different orders";
   }
   finding.fix = "issue calls on different groups in one order on all ranks that share them";
+  const auto makes_group = [&](std::size_t s) {
+    const BlockedOperation* blocked = reader.blocked_at(s);
+    return blocked != nullptr && describe.operation(blocked->program, blocked->operation).kind == OpKind::kNewGroup &&
+           !replay.stuck[s].never.empty();
+  };
+  if (recorded_only && std::ranges::any_of(cause.stuck, makes_group)) {
+    finding.fix = "call new_group on every rank, members of the group or not, and in one order with the other calls that all ranks make";
+  }
 }
 
 void set_divergent_party(const CycleReader& reader, const Cause& cause, Finding& finding) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/rank_ranges.h"
+#include "diagnose/site_words.h"
 #include "lockstep/op_kind.h"
 #include "report/columns.h"
 #include "report/printable.h"
@@ -80,10 +81,17 @@ std::string waits_text(const Row& row) {
   return fmt::format("{}{}", verb, named_ranks(others, kWaitsWidth - verb.size()));
 }
 
+std::string view_site_text(const OperationView& operation) {
+  const std::string text = torch_site_text(operation.site, operation.op);
+  if (text.empty()) return site_text(operation.site, operation.label);
+  return printable(text) + (operation.label.empty() ? "" : ", " + printable(operation.label));
+}
+
 // The fullest form of a call site that fits; the innermost function and its caller go last.
 std::string fitting_site_text(const OperationView& operation, std::size_t room) {
-  std::string text = site_text(operation.site, operation.label);
+  std::string text = view_site_text(operation);
   if (display_width(text) <= room || operation.site.empty()) return text;
+  if (std::string shorter = short_torch_site_text(operation.site, operation.op); !shorter.empty()) return printable(shorter);
   text = site_text(operation.site, "");
   if (display_width(text) <= room || operation.site.size() == 1) return text;
   std::vector<Frame> functions = operation.site;
@@ -132,7 +140,7 @@ std::string merge_key(const Row& row, bool closely, ListNumbers& numbers) {
   std::string key =
       fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}", row.is_wait, operation.op,
                   operation.communicator, operation.seq.value_or(0), operation.seq.has_value(),
-                  arguments_text(operation), site_text(operation.site, operation.label), row.why);
+                  arguments_text(operation), view_site_text(operation), row.why);
   if (!closely) return key;
   key += fmt::format("\x1f{}\x1f{}\x1f{}", fmt::join(row.communicators, " "), numbers.of(row.waits_for),
                      operation.peer.value_or(kNoPeer));
@@ -165,8 +173,8 @@ std::vector<Row> merged(std::vector<Row> rows, bool closely, ListNumbers& number
 }  // namespace
 
 std::string site_text(const std::vector<Frame>& site, const std::string& label) {
-  std::string text;
-  if (!site.empty()) {
+  std::string text = printable(torch_site_text(site, ""));
+  if (text.empty() && !site.empty()) {
     const Frame& frame = site.front();
     text = printable(frame.function);
     if (!frame.file.empty()) {
@@ -208,7 +216,7 @@ std::vector<OperationRow> operation_rows(const Finding& finding, std::size_t wid
     table.push_back({named_ranks(row.ranks, kRankWidth), operation_text(operation, row.peers_differ),
                      position_text(operation), members_text(row),
                      with_arguments ? arguments_text(operation) : "",
-                     site_text(operation.site, operation.label), waits_text(row)});
+                     view_site_text(operation), waits_text(row)});
   }
   const std::size_t room = flexible_room(table, width, kSiteColumn);
   for (std::size_t i = 0; i < rows.size(); ++i)
