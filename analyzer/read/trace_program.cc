@@ -8,7 +8,9 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
+#include "model/gloo.h"
 #include "read/trace_bytes.h"
 #include "read/trace_calls.h"
 #include "read/trace_device_calls.h"
@@ -71,6 +73,7 @@ class ProgramReader {
     if (ring_.several_threads) read_by_time();
     else read_in_order();
     device_calls_.finish();
+    settle_errors();
     finish_positions();
     return std::move(result_);
   }
@@ -138,6 +141,8 @@ class ProgramReader {
   /// Everything up to here is worth nothing: calls are missing behind it.
   void lose_history() {
     operations().clear();
+    left_by_error_.clear();
+    gloo_call_ = 0;
     result_.messages.clear();
     requests_.forget_all();
     device_calls_.forget();
@@ -244,7 +249,36 @@ class ProgramReader {
       return;
     }
     if (!take_position(call.comm, call.seq)) return;
+    if (view->gloo && op_class(operation.kind) == OpClass::kCreation && operation.kind != OpKind::kInit) {
+      add_group_of_torch(call, extensions, *view, operation);
+      return;
+    }
     fill_collective(call, extensions, *view, operations().emplace_back(operation));
+  }
+
+  void add_group_of_torch(const CallRecord& call, const CallExtensions& extensions, const TraceCommView& view, Operation operation) {
+    JobBuilder& builder = intake_.builder();
+    operation.comm = view.index;
+    if (names_.creations_apart) {
+      operation.comm = builder.communicator(builder.communicator(view.index).id + ":creations", "process groups", view.members);
+      if (builder.communicator(view.index).library != Library::kUnknown) builder.set_library(operation.comm, kGlooLibrary);
+    }
+    if (call.result != 0 && operation.state != OpState::kEntered) operation.flags |= kOpFailed;
+    if (extensions.has_creation) operation.extra = group_extra(extensions.creation, view);
+    operations().push_back(operation);
+  }
+
+  /// Who is in it. A group that no record names any further is compared by nothing.
+  std::uint32_t group_extra(const trace::CreationRecord& creation, const TraceCommView& view) {
+    OperationExtra extra;
+    if (creation.members == 0 || std::cmp_equal(creation.members, view.members.size())) {
+      extra.members.assign(view.members.begin(), view.members.end());
+    } else if (names_.torch_groups != nullptr) {
+      const auto known = names_.torch_groups->find(creation.group_hash);
+      if (known != names_.torch_groups->end() && std::cmp_equal(known->second.size(), creation.members)) extra.members = known->second;
+    }
+    std::ranges::sort(extra.members);
+    return extra.members.empty() ? 0 : intake_.builder().extra(std::move(extra));
   }
 
   /// `operation` is the last one of the program.
@@ -254,6 +288,10 @@ class ProgramReader {
     operation.seq = call.seq;
     if (call.peer >= 0 && facts.root) operation.peer = rank_of(view, call.peer);
     if ((call.flags & trace::kCallNonblocking) != 0) [[unlikely]] set_pending(call, operation);
+    if (view.gloo) {
+      gloo_call_ = operations().size();
+      if (call.result != 0 && operation.state != OpState::kEntered) operation.flags |= kOpFailed;
+    }
     if (view.compare_arguments && facts.type) {
       operation.datatype = at_or_none(names_.datatypes, call.datatype);
       if (facts.reduction) operation.redop = at_or_none(names_.redops, call.redop);
@@ -419,6 +457,7 @@ class ProgramReader {
     operation.datatype = at_or_none(names_.datatypes, half.datatype);
     result_.messages.push_back({static_cast<std::uint32_t>(operations().size()), half.seq});
     operations().push_back(operation);
+    if (view->gloo) gloo_call_ = operations().size();
   }
 
   void add_completion(const CallRecord& call, const CallExtensions& extensions, Operation operation) {
@@ -464,8 +503,11 @@ class ProgramReader {
 
   /// One wait for each request: a wait without a handle would wait for all that are open.
   void add_waits(const CallRecord& call, const std::vector<std::uint64_t>& asked, Operation operation) {
+    if (asked.size() == 1 && joins_its_call(call, asked.front(), operation)) return;
     bool any = false;
     bool unknown = (call.flags & trace::kCallTruncated) != 0;
+    const bool failed = call.result != 0 && operation.state == OpState::kCompleted;
+    if (failed && names_.gloo) operation.state = OpState::kEntered;
     for (const std::uint64_t request : asked) {
       const auto open = requests_.find(request);
       if (!open) {
@@ -476,9 +518,52 @@ class ProgramReader {
       operation.handle = open->handle;
       operations().push_back(operation);
       if (operation.state == OpState::kCompleted) complete(request);
+      else if (failed) left_by_error_.push_back(operations().size() - 1);
     }
-    if (operation.state != OpState::kCompleted && unknown) add_opaque(operation, "MPI_Wait for a request that the record does not hold");
+    if (operation.state != OpState::kCompleted && unknown) add_opaque(operation, "wait for a request that the record does not hold");
     else if (!any) add_marker(operation, "wait for nothing that is open");
+  }
+
+  /// torch's own functions issue a call and wait for it in one line: that is a blocking call.
+  bool joins_its_call(const CallRecord& call, std::uint64_t request, const Operation& wait) {
+    const auto open = requests_.find(request);
+    if (!open || open->operation + 1 != operations().size() || gloo_call_ != operations().size()) return false;
+    Operation& operation = operations().back();
+    if (operation.site != wait.site || operation.state != OpState::kEnqueued) return false;
+    operation.flags = static_cast<std::uint16_t>(operation.flags & ~kOpNonblocking);
+    operation.handle = StringIndex{};
+    if (operation.kind == OpKind::kIsend) operation.kind = OpKind::kSend;
+    if (operation.kind == OpKind::kIrecv) operation.kind = OpKind::kRecv;
+    if (wait.state == OpState::kCompleted && call.result == 0) {
+      complete(request);
+      return true;
+    }
+    operation.state = OpState::kEntered;
+    if (wait.state == OpState::kCompleted) left_by_error_.push_back(operations().size() - 1);
+    requests_.close(request);
+    return true;
+  }
+
+  /// A wait that ended in an exception (a time limit, a partner that is gone) did not see its call complete. Where the program ends
+  /// behind it, that is where the rank stood; where it went on, it waited no longer.
+  void settle_errors() {
+    std::size_t last_call = 0;
+    for (std::size_t i = 0; i < operations().size(); ++i) {
+      if (is_collective(operations()[i].kind) || is_point_to_point(operations()[i].kind)) last_call = i;
+    }
+    for (const std::size_t i : left_by_error_) {
+      Operation& operation = operations()[i];
+      if (i >= last_call) continue;
+      if (operation.kind == OpKind::kWait) {
+        operation.kind = OpKind::kCompute;
+        operation.handle = StringIndex{};
+        continue;
+      }
+      operation.flags |= kOpNonblocking;
+      operation.state = OpState::kEnqueued;
+      if (operation.kind == OpKind::kSend) operation.kind = OpKind::kIsend;
+      if (operation.kind == OpKind::kRecv) operation.kind = OpKind::kIrecv;
+    }
   }
 
   void complete(std::uint64_t request) {
@@ -509,6 +594,8 @@ class ProgramReader {
   std::uint32_t number_ = 0;
   std::uint32_t launches_ = 0x4000'0000;  // NCCL's groups are numbered from 1
   std::uint64_t last_ticks_ = 0;
+  std::size_t gloo_call_ = 0;                 // operations up to and with the newest call of torch
+  std::vector<std::size_t> left_by_error_{};  // waits, and calls with their wait, that ended in an exception
   bool warned_order_ = false;
 };
 

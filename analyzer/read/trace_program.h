@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct TraceCommView {
   std::span<const std::int32_t> members{}; ///< job ranks by communicator rank; empty = not known
   bool compare_arguments = true;           ///< false: of its calls only kind and root are compared
   bool nccl = false;
+  bool gloo = false;                       ///< of torch: every call is issued, and then waited for
   CommIndex shared_by_threads = kNoComm;   ///< two threads used it at once: its calls have no order
   bool elsewhere = false;                  ///< of another rank of the same process
   std::int32_t stated_size = 0;            ///< of NCCL, where the members state different ones; else 0
@@ -32,6 +34,11 @@ struct TraceNames {
   std::vector<RedopIndex> redops{};
   std::int32_t device = -1;  ///< of this rank, where a process has several; -1 = not known
   bool nccl = false;         ///< the job uses NCCL, and MPI at most beside it
+  bool gloo = false;         ///< the job uses groups of torch
+  /// The makings of torch's groups have an order of their own: gloo does not count them among the calls of the default group, nor does
+  /// every version wait for all ranks in them. False where some record lost its first calls: positions are then as recorded.
+  bool creations_apart = false;
+  const std::map<std::uint64_t, std::vector<std::int32_t>>* torch_groups = nullptr;  ///< members, by CreationRecord::group_hash
 };
 
 /// Where a message stands among those between the same two ranks, as its recorder counted.

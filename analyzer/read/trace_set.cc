@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "model/gloo.h"
+#include "model/via_frame.h"
 #include "read/native_sites.h"
 #include "read/native_names.h"
 #include "read/trace_grown.h"
@@ -20,6 +22,7 @@
 #include "read/trace_program.h"
 #include "read/trace_ranks.h"
 #include "read/trace_ring.h"
+#include "read/torch_site.h"
 #include "read/trace_tables.h"
 
 namespace lockstep {
@@ -205,6 +208,7 @@ class TraceSet {
 
   void join_communicators() {
     link_grown();
+    find_libraries();
     find_nccl_members();
     warn_of_unseen_nccl();
     for (const TraceInput& input : inputs_) {
@@ -219,6 +223,23 @@ class TraceSet {
     return comm < input.part.elsewhere.size() && input.part.elsewhere[comm];
   }
   static bool is_nccl(const TraceComm& comm) { return comm.record.library == trace::Library::kNccl; }
+  static bool is_torch(const TraceComm& comm) { return comm.record.library == trace::Library::kTorch; }
+
+  static Library library_of(const TraceComm& comm) {
+    return is_nccl(comm) ? Library::kNccl : is_torch(comm) ? kGlooLibrary : Library::kMpi;
+  }
+  /// Whose rules hold for the job as a whole. Groups of torch may stand beside NCCL or MPI, and MPI beside NCCL.
+  Library job_library() const { return has_nccl_ ? Library::kNccl : has_mpi_ || !has_torch_ ? Library::kMpi : kGlooLibrary; }
+
+  void find_libraries() {
+    for (const TraceInput& input : inputs_) {
+      for (const TraceComm& comm : input.tables.comms) {
+        if (!comm.known()) continue;
+        has_torch_ = has_torch_ || is_torch(comm);
+        has_mpi_ = has_mpi_ || (!is_torch(comm) && !is_nccl(comm));
+      }
+    }
+  }
 
   /// Ranks with GPUs none of whose calls came by: nothing can be said about what they did.
   void warn_of_unseen_nccl() {
@@ -284,12 +305,17 @@ class TraceSet {
     if (added) {
       if (is_nccl(comm)) joined.members = nccl_members_[comm.record.identity];
       else if (auto members = expand_ranges(comm.ranges, comm.record.nranks)) joined.members = std::move(*members);
-      const std::string name = comm.name.empty() ? unnamed(comm.record) : comm.name;
-      joined.index =
-          builder().communicator(fmt::format("{}:{:016x}", is_nccl(comm) ? "nccl" : "mpi", comm.record.identity), name, joined.members);
-      if (has_nccl_ && !is_nccl(comm)) builder().set_library(joined.index, Library::kMpi);
-    } else if (!comm.name.empty() && builder().communicator(joined.index).name != comm.name) {
-      builder().rename(joined.index, comm.name);
+      const std::string name = comm.name.empty() ? unnamed(comm.record) : name_in_reports(comm);
+      const std::string_view library = is_torch(comm) ? "torch" : library_name(library_of(comm));
+      joined.index = builder().communicator(fmt::format("{}:{:016x}", library, comm.record.identity), name, joined.members);
+      if (library_of(comm) != job_library()) builder().set_library(joined.index, library_of(comm));
+    } else if (!comm.name.empty() && builder().communicator(joined.index).name != name_in_reports(comm)) {
+      builder().rename(joined.index, name_in_reports(comm));
+    }
+    if (added && is_torch(comm) && !joined.members.empty()) {
+      std::uint64_t hash = 0;
+      for (const std::int32_t member : joined.members) hash += trace::mix(static_cast<std::uint64_t>(member), 1);
+      torch_groups_.emplace(hash, joined.members);
     }
     intake_.add_to_world(joined.members);
     // Positions of a late starter count from its start; without a state they are only known while nothing is lost.
@@ -301,6 +327,13 @@ class TraceSet {
                                  input.tables.path, excerpt(comm.name)));
       builder().set_incomplete();
     }
+  }
+
+  /// torch numbers its groups, or hashes their members: both say little alone.
+  static std::string name_in_reports(const TraceComm& comm) {
+    if (!is_torch(comm) || comm.name.find_first_not_of("0123456789abcdef") != std::string::npos) return comm.name;
+    if (static_cast<OpKind>(comm.record.kind) == OpKind::kInit) return "default_pg";
+    return fmt::format("group {}", std::string_view(comm.name).substr(0, 8));
   }
 
   std::string unnamed(const trace::CommRecord& record) {
@@ -316,6 +349,9 @@ class TraceSet {
     const TraceTables& tables = input.tables;
     TraceNames names;
     names.nccl = has_nccl_;
+    names.gloo = has_torch_;
+    names.creations_apart = std::ranges::none_of(inputs_, [](const TraceInput& other) { return other.ring.head_missing; });
+    names.torch_groups = &torch_groups_;
     names.device = input.part.device;
     for (std::size_t id = 0; id < tables.comms.size(); ++id) {
       const TraceComm& comm = tables.comms[id];
@@ -330,6 +366,7 @@ class TraceSet {
         if (joined.comparable) view = {joined.index, joined.members, joined.compare_arguments};
       }
       view.nccl = comm.known() && is_nccl(comm);
+      view.gloo = comm.known() && is_torch(comm);
       if (view.nccl && sizes_differ_.contains(comm.record.identity)) view.stated_size = comm.record.nranks;
       names.comms.push_back(view);
     }
@@ -360,8 +397,15 @@ class TraceSet {
     return at->second = name;
   }
 
+  /// In a program of torch the lines of all calls read alike.
+  static CallSite job_site_of_torch(const std::vector<Frame>& frames) {
+    CallSite site = torch_site(frames);
+    if (!site.frames.front().file.empty() && via_of(site.frames).empty()) site.frames.push_back(via_frame(kViaTorch));
+    return site;
+  }
+
   SiteIndex site_of(const TraceTables& tables, const TraceSite& site) {
-    if (!site.python.empty()) return builder().site({site.python});
+    if (!site.python.empty()) return builder().site(has_torch_ ? job_site_of_torch(site.python) : torch_site(site.python));
     if (site.address == 0) return SiteIndex{};
     const bool known = site.module < tables.modules.size();
     const TraceModule& module = known ? tables.modules[site.module] : kNoModule;
@@ -397,7 +441,7 @@ class TraceSet {
     const bool ended = program.end.kind != EndKind::kUnknown && program.end.kind != EndKind::kRunning;
     if (!ended && !program.tail_missing) mark_held(program, input.ring.several_threads);
     warn_about(tables, read);
-    intake_.set_library(has_nccl_ ? Library::kNccl : Library::kMpi, tables.path);
+    intake_.set_library(job_library(), tables.path);
     if (const std::int32_t ranks = has_nccl_ ? job_ranks_ : tables.job_ranks(); ranks > 0) {
       ranks_expected_ = std::max(ranks_expected_, static_cast<std::size_t>(ranks));
       intake_.set_ranks_expected(ranks_expected_);
@@ -418,7 +462,11 @@ class TraceSet {
   void warn_about(const TraceTables& tables, const TraceProgram& read) {
     FileWarnings warnings(builder(), tables.path);
     for (const std::string& warning : read.warnings) warnings.warn(0, warning);
-    for (const std::string& note : tables.notes) warnings.warn(0, fmt::format("the recorder says: {}", excerpt(note)));
+    for (const std::string& note : tables.notes) {
+      warnings.warn(0, fmt::format("the recorder says: {}", excerpt(note)));
+      // Calls of torch may have been made that no file holds.
+      if (note.find("of torch are not all recorded") != std::string::npos) builder().set_incomplete();
+    }
     if (tables.cut) warnings.warn(0, fmt::format("is cut: {} of {} bytes", tables.contents.size(), tables.header.file_bytes));
     if (tables.side_damaged) warnings.warn(0, "its side records are damaged: names, sites and communicators may be missing");
     if (tables.header.records_dropped != 0) {
@@ -437,9 +485,12 @@ class TraceSet {
   std::size_t most_records_to_replay_;
   std::map<std::uint64_t, JobComm> comms_;  // by identity
   std::map<std::uint64_t, std::vector<std::int32_t>> nccl_members_;  // by identity
+  std::map<std::uint64_t, std::vector<std::int32_t>> torch_groups_;  // by the sum over members that a creation holds
   std::set<std::uint64_t> sizes_differ_;  // identities whose members state different sizes
   std::map<OpKind, int> unnamed_;
   bool has_nccl_ = false;
+  bool has_mpi_ = false;
+  bool has_torch_ = false;
   std::size_t member_budget_ = std::size_t{1} << 24;  ///< places in all lists of members; a file may claim any size
   bool unseen_nccl_ = false;  ///< calls of NCCL may have been made that no file holds
   std::int32_t job_ranks_ = 0;

@@ -210,7 +210,9 @@ class TableReader {
     }
     if (kind == SideKind::kNote && tables_.notes.size() < kMostNotes) tables_.notes.push_back(std::move(text));
     else if (kind == SideKind::kLibrary) tables_.library = std::move(text);
-    else if (TraceComm* comm = kind == SideKind::kCommName ? entry(tables_.comms, record.subject) : nullptr) comm->name = std::move(text);
+    else if (TraceComm* comm = kind == SideKind::kCommName ? entry(tables_.comms, record.subject) : nullptr) {
+      if (text != "undefined") comm->name = std::move(text);  // what torch calls a group without a description
+    }
   }
 
   void read_python_site(std::uint64_t at, std::uint64_t end) {
