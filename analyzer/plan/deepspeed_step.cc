@@ -142,7 +142,10 @@ class DeepSpeedStep final : public StepProgram {
   void reduce_tied(const RankState& state) {
     std::int64_t reduced = 0;
     std::string why;
-    for (const TiedWeight& tie : state.stage.ties) {
+    // By key, in whatever order the stage's layers stand: all stages walk through the keys of the whole model.
+    std::vector<TiedWeight> ties = state.stage.ties;
+    std::ranges::stable_sort(ties, {}, &TiedWeight::key);
+    for (const TiedWeight& tie : ties) {
       if (!tie.gradient) {
         why = fmt::format("on stage {} {}, so it has no gradient to reduce", state.stage_index,
                           tie.why_no_gradient);

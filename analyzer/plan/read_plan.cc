@@ -326,6 +326,13 @@ class PlanReader {
                   "must have one entry, or one for each stage");
     // Calls of one rank: the work of expansion.
     constexpr std::int64_t kMostCalls = 40'000'000;
+    // Steps of one pipeline, whose order torch works out step by step.
+    const std::int64_t most_steps = plan_.framework == Framework::kTorch ? 1 << 18 : 1 << 21;
+    const std::int64_t steps = plan_.topology.pipe * schedule.micro_batches * schedule.chunks;
+    if (steps > most_steps)
+      fields.fail(fields.path_of("micro_batches"),
+                  fmt::format("{} micro-batches in {} stages of {} chunks are {} steps; at most {} are expanded",
+                              schedule.micro_batches, plan_.topology.pipe, schedule.chunks, steps, most_steps));
     const std::int64_t ranks =
         plan_.topology.pipe * plan_.topology.data * plan_.topology.tensor * plan_.topology.context;
     if (ranks * schedule.micro_batches * schedule.chunks > kMostCalls)

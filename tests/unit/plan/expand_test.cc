@@ -79,6 +79,21 @@ TEST(Expand, AFrozenCopyOfATiedWeightIsNamed) {
   EXPECT_NE(texts[1].find("w of the Embed is frozen"), std::string::npos) << texts[1];
 }
 
+TEST(Expand, TiesAreReducedInOneOrderWhereverTheyStand) {
+  std::string layers;
+  for (const char* key : {"a", "b", "block", "b", "a"})
+    layers += fmt::format(R"({}{{"class": "Embed"{}, "parameters": [{{"name": "w", "shape": [8, 8]}}]}})",
+                          layers.empty() ? "" : ", ",
+                          std::string_view(key) == "block"
+                              ? std::string()
+                              : fmt::format(R"(, "tied": "{}", "tied_weights": ["w"])", key));
+  const Expansion expansion = expanded(fmt::format(
+      R"({{"framework": {{"name": "deepspeed", "version": "0.16.4"}}, "topology": {{"pipe": 2}}, "layers": [{}],
+    "partition": {{"method": "uniform"}}, "schedule": {{"micro_batches": 2}}}})",
+      layers));
+  EXPECT_EQ(diagnose(expansion.job).verdict, Verdict::kConsistent);
+}
+
 std::string torch_plan(std::string_view stepper, std::string_view extra) {
   return fmt::format(R"({{"framework": {{"name": "torch"}}, "topology": {{"data": 2}},
     "layers": [{{"class": "Linear", "repeat": 3, "parameters": [{{"name": "weight", "shape": [16, 16]}}, {{"name": "bias", "shape": [16]}}]}}],

@@ -54,6 +54,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"UnknownField", "\"topology\"", "\"topolgy\"", "$.topolgy: no such field"},
         {"Billion", "\"micro_batches\": 3", "\"micro_batches\": 1000000000",
          "$.schedule.micro_batches: must be an integer between"},
+        {"ManySteps", "\"micro_batches\": 3", "\"micro_batches\": 65536, \"virtual_stages\": 20",
+         "$.schedule.micro_batches: 65536 micro-batches in 2 stages of 20 chunks are 2621440 steps"},
         {"BeyondInt64", "\"micro_batches\": 3", "\"micro_batches\": 18446744073709551615",
          "$.schedule.micro_batches"},
         {"FlatBuffersOfAnotherStepper", "\"stage\": 1", "\"stage\": 0, \"reduction\": \"flat_all_reduce\"",
