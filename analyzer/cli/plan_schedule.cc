@@ -11,6 +11,7 @@
 #include "cli/plan_parameters.h"
 #include "cli/plan_parts.h"
 #include "plan/schedule/schedule_query.h"
+#include "plan/versions.h"
 
 namespace lockstep {
 namespace {
@@ -35,7 +36,7 @@ constexpr std::array kParameters = {
     PlanParameter{"virtual", ParameterKind::kInteger, "stages or model chunks of a rank"},
     PlanParameter{"micro_batches", ParameterKind::kInteger, ""},
     PlanParameter{"forward_only", ParameterKind::kBoolean, "default false"},
-    PlanParameter{"version", ParameterKind::kText, "of deepspeed: OLD, or NEW (default)"},
+    PlanParameter{"version", ParameterKind::kText, "of deepspeed: OLD, or NEW (default); of torch: 2.14 (default), or 2.15, which names its waits"},
     PlanParameter{"post_validation", ParameterKind::kBoolean, "zero-bubble: of the optimizer"},
     // Fields of Megatron's configuration.
     PlanParameter{"batch_p2p_comm", ParameterKind::kBoolean, "megatron; default true"},
@@ -113,8 +114,7 @@ std::optional<Error> check_used(const PlanArguments& arguments, ScheduleFramewor
     std::string_view key;
     ScheduleFramework framework;
   };
-  constexpr std::array kUses = {Use{"version", ScheduleFramework::kDeepSpeed},
-                                Use{"post_validation", ScheduleFramework::kZeroBubble},
+  constexpr std::array kUses = {Use{"post_validation", ScheduleFramework::kZeroBubble},
                                 Use{"batch_p2p_comm", ScheduleFramework::kMegatron},
                                 Use{"batch_p2p_sync", ScheduleFramework::kMegatron},
                                 Use{"overlap_p2p_comm", ScheduleFramework::kMegatron},
@@ -126,6 +126,9 @@ std::optional<Error> check_used(const PlanArguments& arguments, ScheduleFramewor
                                 Use{"config", ScheduleFramework::kMegatron},
                                 Use{"csv", ScheduleFramework::kTorch},
                                 Use{"old_letters", ScheduleFramework::kTorch}};
+  if (arguments.has("version") && framework != ScheduleFramework::kDeepSpeed && framework != ScheduleFramework::kTorch) {
+    return Error{ErrorCode::kUsage, "--version is for --framework deepspeed and torch"};
+  }
   for (const Use& use : kUses) {
     if (use.framework == framework || !arguments.has(use.key)) continue;
     const auto* const owner = std::ranges::find(kFrameworks, use.framework, &NamedFramework::framework);
@@ -170,9 +173,13 @@ Result<plan::ScheduleQuery> query_of(PlanArguments& arguments, ScheduleFramework
   query.name = name->is_null() ? query.csv_path : name->get<std::string>();
   query.forward_only = arguments.boolean("forward_only", false);
   query.old_letters = arguments.boolean("old_letters", false);
-  const std::string version = arguments.text("version", "NEW");
-  if (version != "OLD" && version != "NEW")
+  const bool of_torch = query.framework == ScheduleFramework::kTorch;
+  const std::string version = arguments.text("version", of_torch ? "2.14" : "NEW");
+  if (of_torch) {
+    query.named_waits = plan::torch_names_waits(version);
+  } else if (version != "OLD" && version != "NEW") {
     return Error{ErrorCode::kUsage, fmt::format("--version takes OLD or NEW, not '{}'", version)};
+  }
   query.old_version = version == "OLD";
   query.batch_p2p_comm = optional_boolean(arguments, "batch_p2p_comm");
   query.batch_p2p_sync = optional_boolean(arguments, "batch_p2p_sync");

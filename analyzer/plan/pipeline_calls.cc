@@ -102,7 +102,8 @@ Result<Timeline> torch_plan_timeline(const Plan& plan, const Parts& parts, Itera
         plan, "none, gpipe, 1f1b, looped_bfs, interleaved, interleaved_zero_bubble, zbv, dualpipev");
   if (const auto refusal = torch_rejection(query))
     return Error{ErrorCode::kMalformed, fmt::format("$.schedule: {}", *refusal)};
-  const auto lowered = lower_torch_order(torch_order(query), query.stages(), micro_batches);
+  const auto lowered = lower_torch_order(torch_order(query), query.stages(), micro_batches,
+                                         torch_names_waits(plan.version) ? TorchWaits::kNamed : TorchWaits::kAtTheEnd);
   if (!lowered) return Error{ErrorCode::kMalformed, fmt::format("$.schedule: {}", lowered.error().message)};
   return complete_torch_timeline(plan, parts, iteration, torch_timeline(lowered->compute_comms, lowered->stage_ranks),
                                  lowered->stage_ranks);

@@ -1,4 +1,4 @@
-// What changed in DeepSpeed between versions, as far as plans are concerned.
+// What changed in DeepSpeed and torch between versions, as far as plans are concerned.
 #pragma once
 
 #include <string_view>
@@ -16,6 +16,9 @@ struct DeepSpeedBehaviour {
 
 /// For "0.5.5" and the like; what is no such number is taken for the newest.
 DeepSpeedBehaviour deepspeed_behaviour(std::string_view version);
+
+/// From torch 2.15 on pipelining's orders name the waits for sends and reductions. Where it cannot be told: not.
+bool torch_names_waits(std::string_view version);
 
 /// Newest versions that the room's rules were checked against; empty where `version` is not newer than that
 /// and can be told.

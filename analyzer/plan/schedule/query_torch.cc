@@ -70,7 +70,8 @@ Result<ScheduleJson> torch_json(const ScheduleQuery& query) {
     order = torch_order(torch);
   }
   json["compute_only"] = order_json(order);
-  const Result<TorchLowered> lowered = lower_torch_order(order, torch.stages(), torch.micro_batches);
+  const Result<TorchLowered> lowered = lower_torch_order(
+      order, torch.stages(), torch.micro_batches, query.named_waits ? TorchWaits::kNamed : TorchWaits::kAtTheEnd);
   if (!lowered) {
     json["lower_error"] = lowered.error().message;
     return json;

@@ -9,8 +9,9 @@
 namespace lockstep::plan {
 namespace {
 
-constexpr std::array<std::string_view, 12> kLetters = {
-    "", "F", "B", "I", "W", "UNSHARD", "RESHARD", "REDUCE_GRAD", "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
+constexpr std::array<std::string_view, 15> kLetters = {
+    "", "F", "B", "I", "W", "UNSHARD", "RESHARD", "REDUCE_GRAD", "SEND_F", "RECV_F", "SEND_B", "RECV_B",
+    "WAIT_REDUCE_GRAD", "WAIT_SEND_F", "WAIT_SEND_B"};
 
 std::string leaf_text(const TorchLeaf& leaf) {
   std::string text = fmt::format("{}{}", leaf.stage, torch_act_letters(leaf.act));
@@ -36,7 +37,7 @@ std::string_view trim(std::string_view text) {
 }
 
 bool needs_micro_batch(TorchAct act) {
-  return act != TorchAct::kUnshard && act != TorchAct::kReshard && act != TorchAct::kReduceGrad;
+  return act != TorchAct::kUnshard && act != TorchAct::kReshard && act != TorchAct::kReduceGrad && act != TorchAct::kWaitReduceGrad;
 }
 
 std::optional<TorchLeaf> parse_leaf(std::string_view text, TorchLetters letters) {

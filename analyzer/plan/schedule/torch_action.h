@@ -24,6 +24,9 @@ enum class TorchAct : std::uint8_t {
   kRecvForward,
   kSendBackward,
   kRecvBackward,
+  kWaitReduceGrad,   ///< these three are named from torch 2.15 on
+  kWaitSendForward,
+  kWaitSendBackward,
 };
 std::string_view torch_act_letters(TorchAct act);
 

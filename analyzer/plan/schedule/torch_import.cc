@@ -14,7 +14,7 @@ namespace {
 
 using enum TorchAct;
 
-bool is_message(TorchAct act) { return act >= kSendForward; }
+bool is_message(TorchAct act) { return act >= kSendForward && act <= kRecvBackward; }
 bool is_gradient_message(TorchAct act) { return act == kSendBackward || act == kRecvBackward; }
 std::string text_of(const TorchLeaf& leaf) { return torch_action_text(TorchAction(leaf)); }
 

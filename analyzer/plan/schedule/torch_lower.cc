@@ -1,6 +1,7 @@
 #include "plan/schedule/torch_lower.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <unordered_map>
 
@@ -165,7 +166,7 @@ TorchRow compute_only(const TorchRow& row) {
 
 }  // namespace
 
-TorchRow add_reduce_grad(const TorchRow& row, std::int32_t micro_batches) {
+TorchRow add_reduce_grad(const TorchRow& row, std::int32_t micro_batches, TorchWaits waits) {
   TorchRow result;
   std::unordered_map<std::int32_t, std::int32_t> done;
   for (const TorchAction& action : row) {
@@ -174,8 +175,39 @@ TorchRow add_reduce_grad(const TorchRow& row, std::int32_t micro_batches) {
     for (std::size_t l = 0; l < action.leaf_count(); ++l) {
       const TorchLeaf& leaf = action.leaf(l);
       if (leaf.act != kBackward && leaf.act != kBackwardWeight) continue;
-      if (++done[leaf.stage] == micro_batches) result.push_back(TorchLeaf{kReduceGrad, leaf.stage, -1});
+      if (++done[leaf.stage] != micro_batches) continue;
+      result.push_back(TorchLeaf{kReduceGrad, leaf.stage, -1});
+      if (waits == TorchWaits::kNamed) result.push_back(TorchLeaf{kWaitReduceGrad, leaf.stage, -1});
     }
+  }
+  return result;
+}
+
+TorchRow add_wait_send(const TorchRow& row) {
+  TorchRow result;
+  std::vector<TorchLeaf> waits;  // in order of the sends, one for each that is not waited for yet
+  std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> activations;  // stage and micro-batch: place in `waits`
+  for (const TorchAction& action : row) {
+    result.push_back(action);
+    for (std::size_t l = 0; l < action.leaf_count(); ++l) {
+      const TorchLeaf& leaf = action.leaf(l);
+      const std::pair key(leaf.stage, leaf.micro_batch);
+      if (leaf.act == kSendForward) {
+        activations.emplace(key, waits.size());
+        waits.push_back({kWaitSendForward, leaf.stage, leaf.micro_batch});
+      } else if (leaf.act == kSendBackward) {
+        waits.push_back({kWaitSendBackward, leaf.stage, leaf.micro_batch});
+      } else if (leaf.act == kBackward || leaf.act == kBackwardInput) {
+        const auto sent = activations.find(key);
+        if (sent == activations.end()) continue;
+        result.push_back(waits[sent->second]);
+        waits[sent->second].act = kBubble;
+        activations.erase(sent);
+      }
+    }
+  }
+  for (const TorchLeaf& wait : waits) {
+    if (wait.act != kBubble) result.push_back(wait);
   }
   return result;
 }
@@ -209,7 +241,7 @@ Result<TorchOrder> add_send_recv(const TorchOrder& order, const std::vector<std:
 }
 
 Result<TorchLowered> lower_torch_order(const TorchOrder& order, std::int32_t stages,
-                                       std::int32_t micro_batches) {
+                                       std::int32_t micro_batches, TorchWaits waits) {
   TorchLowered lowered;
   if (const auto error = torch_validation_error(order, stages, micro_batches, lowered.stage_ranks)) {
     return Error{ErrorCode::kMalformed, *error};
@@ -218,10 +250,11 @@ Result<TorchLowered> lower_torch_order(const TorchOrder& order, std::int32_t sta
   TorchOrder with_gradients;
   for (const TorchRow& row : order) {
     compute.push_back(compute_only(row));
-    with_gradients.push_back(add_reduce_grad(add_unshard_reshard(compute.back()), micro_batches));
+    with_gradients.push_back(add_reduce_grad(add_unshard_reshard(compute.back()), micro_batches, waits));
   }
   Result<TorchOrder> comms = add_send_recv(with_gradients, lowered.stage_ranks, micro_batches);
   if (!comms) return comms.error();
+  if (waits == TorchWaits::kNamed) std::ranges::transform(*comms, comms->begin(), add_wait_send);
   Result<TorchOrder> sendrecv = add_send_recv(compute, lowered.stage_ranks, micro_batches);
   if (!sendrecv) return sendrecv.error();
   lowered.compute_comms = std::move(*comms);
@@ -237,6 +270,7 @@ Timeline torch_timeline(const TorchOrder& compute_comms, const std::vector<std::
     RankTimeline& out = timeline.ranks.emplace_back();
     std::uint32_t last_id = 0;
     std::vector<std::uint32_t> sends;
+    std::unordered_map<std::uint64_t, std::uint32_t> sent;      // those not waited for yet
     std::unordered_map<std::uint64_t, std::uint32_t> receives;  // by kind, stage and micro-batch
     const auto key = [](bool gradient, std::int32_t stage, std::int32_t m) {
       return (static_cast<std::uint64_t>(gradient) << 62) | (static_cast<std::uint64_t>(stage) << 31) |
@@ -250,6 +284,7 @@ Timeline torch_timeline(const TorchOrder& compute_comms, const std::vector<std::
       out.issue(StepKind::kBatch, ++last_id, {&message, 1});
       if (send) {
         sends.push_back(last_id);
+        sent[key(carries == Carries::kGradient, leaf.stage, leaf.micro_batch)] = last_id;
       } else {
         receives[key(carries == Carries::kGradient, leaf.stage, leaf.micro_batch)] = last_id;
       }
@@ -301,6 +336,16 @@ Timeline torch_timeline(const TorchOrder& compute_comms, const std::vector<std::
             break;
           case kRecvBackward:
             issue(false, leaf.stage + 1, Carries::kGradient, leaf);
+            break;
+          case kWaitReduceGrad:
+            break;
+          case kWaitSendForward:
+          case kWaitSendBackward:
+            if (const auto send = sent.find(key(leaf.act == kWaitSendBackward, leaf.stage, leaf.micro_batch)); send != sent.end()) {
+              out.wait(send->second);
+              std::erase(sends, send->second);
+              sent.erase(send);
+            }
             break;
         }
       }

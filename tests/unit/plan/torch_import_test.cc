@@ -115,5 +115,34 @@ TEST(TorchImport, SurvivesRandomCells) {
   }
 }
 
+TEST(TorchWaits, AreNamedAsTorch215NamesThem) {
+  const TorchQuery query{.schedule = TorchSchedule::kZbv, .ranks = 2, .stages_per_rank = 2, .micro_batches = 2};
+  const auto lowered = lower_torch_order(torch_order(query), query.stages(), query.micro_batches, TorchWaits::kNamed);
+  ASSERT_TRUE(lowered) << lowered.error().message;
+  // As torch 2.15.0 prints its pipeline_order_with_comms.
+  EXPECT_EQ(torch_row_text(lowered->compute_comms[0]),
+            "0UNSHARD,3UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,3RECV_F0,3F0,3I0,3SEND_B0,3RECV_F1,3W0,3F1,3I1,3SEND_B1,0RECV_B0,3W1,3REDUCE_GRAD,"
+            "3WAIT_REDUCE_GRAD,3RESHARD,0I0,0WAIT_SEND_F0,0W0,0RECV_B1,0I1,0WAIT_SEND_F1,0W1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD,"
+            "3WAIT_SEND_B0,3WAIT_SEND_B1");
+  EXPECT_EQ(torch_row_text(lowered->compute_comms[1]),
+            "1UNSHARD,2UNSHARD,1RECV_F0,1F0,1RECV_F1,2F0,2SEND_F0,1F1,2RECV_B0,2F1,2SEND_F1,2I0,2WAIT_SEND_F0,2W0,2RECV_B1,1I0,1SEND_B0,1W0,"
+            "2I1,2WAIT_SEND_F1,2W1,2REDUCE_GRAD,2WAIT_REDUCE_GRAD,2RESHARD,1I1,1SEND_B1,1W1,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,"
+            "1WAIT_SEND_B0,1WAIT_SEND_B1");
+}
+
+TEST(TorchWaits, InACsvAreNoMessagesAndEachSendIsWaitedForOnce) {
+  const TorchQuery query{.schedule = TorchSchedule::kInterleaved1F1B, .ranks = 4, .stages_per_rank = 2, .micro_batches = 8};
+  const auto lowered = lower_torch_order(torch_order(query), query.stages(), query.micro_batches, TorchWaits::kNamed);
+  ASSERT_TRUE(lowered) << lowered.error().message;
+  std::string csv;
+  for (const TorchRow& row : lowered->compute_comms) csv += torch_row_text(row) + "\n";
+  EXPECT_EQ(problems(csv), Texts{});
+  const Timeline timeline = torch_timeline(lowered->compute_comms, lowered->stage_ranks);
+  for (const RankTimeline& rank : timeline.ranks) {
+    const auto issued = std::ranges::count(rank.steps, StepKind::kBatch, &Step::kind);
+    EXPECT_EQ(std::ranges::count(rank.steps, StepKind::kWait, &Step::kind), issued);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::plan
