@@ -4,6 +4,7 @@
   lockstep_export.py deepspeed-plan FILE.py:FUNCTION --pipe P [--data D]       plan of the PipelineModule that FUNCTION() returns
   lockstep_export.py deepspeed-schedule --stages P --micro-batches M           Job of TrainSchedule.steps(), or of another --class
   lockstep_export.py torch-schedule --name NAME --stages P --micro-batches M   Job of a schedule class of torch.distributed.pipelining
+  lockstep_export.py megatron-schedule --stages P [--virtual V] --micro-batches M [--config JSON]   Job of Megatron-Core's pipeline schedule
 
 Run it in the environment of the training. The schedules come from the framework that is installed there: a change to its code, or to yours,
 is what `lockstep gate --base before.json --head after.json` then sees. In a script that has a module already, call plan_of(module) instead.
@@ -291,6 +292,163 @@ def torch_schedule(arguments):
     return job_of(f"{arguments.name} {arguments.stages} ranks, {arguments.micro_batches} micro-batches", "pp", arguments.stages, lines)
 
 
+class MegatronRank:
+    """Runs the installed schedule of one pipeline rank with nothing behind it: what it computes and sends is written down in `events`.
+
+    An event is ("F" or "B", chunk, micro-batch), ("batch" or "single", [message]), ("wait", number of the batch or message), or ("sync",). A message
+    is [word, peer, payload, group]; the payload of a receive is known when the tensor is used.
+    """
+
+    def __init__(self, rank, stages, virtual, micro_batches, config, forward_only):
+        self.rank, self.stages, self.virtual, self.micro_batches = rank, stages, virtual, micro_batches
+        self.settings, self.forward_only, self.events, self.issued = config, forward_only, [], 0
+
+    def size(self):
+        return self.stages
+
+    def message(self, word, tensor, peer, group=None):
+        entry = [word, peer, getattr(tensor, "carries", "shape"), "pp" if group is self else "world"]
+        if word == "recv":
+            tensor.entry = entry
+        return entry
+
+    def issue(self, kind, messages):
+        self.issued += 1
+        number = self.issued
+        self.events.append((kind, number, messages))
+        return types.SimpleNamespace(wait=lambda: self.events.append(("wait", number)))
+
+    def carry(self, chunk, micro_batch, gradient):
+        import torch
+
+        tensor = torch.zeros(1, 1, 1, requires_grad=True)
+        tensor.carries = f"{'grad' if gradient else 'act'}:{chunk * self.stages + self.rank}.{micro_batch}"
+        tensor.of = (chunk, micro_batch)
+        return tensor
+
+    def receive(self, tensors, chunk, micro_batch, gradient):
+        """A tensor that came from the stage before (or behind) is used."""
+        for tensor in tensors if isinstance(tensors, list) else [tensors]:
+            if tensor is not None and hasattr(tensor, "entry"):
+                stage = chunk * self.stages + self.rank + (1 if gradient else -1)
+                tensor.entry[2] = f"{'grad' if gradient else 'act'}:{stage}.{micro_batch}"
+
+    def forward_step(self, _function, _data, _model, _count, input_tensor, *_arguments, current_microbatch=None, vp_stage=None, **_named):
+        import torch
+
+        chunk = vp_stage or 0
+        self.receive(input_tensor, chunk, current_microbatch, False)
+        self.events.append(("F", chunk, current_microbatch))
+        output = self.carry(chunk, current_microbatch, False)
+        return ([output] if isinstance(input_tensor, list) else output), torch.zeros([], dtype=torch.int)
+
+    def backward_step(self, input_tensor, output_tensor, output_tensor_grad, *_arguments, **_named):
+        output = output_tensor[0] if isinstance(output_tensor, list) else output_tensor
+        chunk, micro_batch = output.of
+        self.receive(output_tensor_grad, chunk, micro_batch, True)
+        self.events.append(("B", chunk, micro_batch))
+        gradient = self.carry(chunk, micro_batch, True)
+        return [gradient] if isinstance(input_tensor, list) else gradient
+
+    def run(self):
+        import contextlib
+        import unittest.mock
+
+        import torch
+        import torch.distributed as dist
+        import megatron.core.pipeline_parallel.p2p_communication as p2p
+        import megatron.core.pipeline_parallel.schedules as schedules
+        from megatron.core.model_parallel_config import ModelParallelConfig
+        from megatron.core.process_groups_config import ProcessGroupCollection
+
+        class Settings(ModelParallelConfig):
+            """Fields that only larger configurations have are off."""
+
+            def __getattr__(self, name):
+                if name.startswith("__"):
+                    raise AttributeError(name)
+                return None
+
+        config = Settings(pipeline_model_parallel_size=self.stages, pipeline_dtype=torch.float32, deallocate_pipeline_outputs=False,
+                                     virtual_pipeline_model_parallel_size=self.virtual if self.virtual > 1 else None, **self.settings)
+        config.hidden_size = 1
+        config.finalize_model_grads_func = None
+        if self.virtual > 1 and not config.microbatch_group_size_per_vp_stage:
+            config.microbatch_group_size_per_vp_stage = self.stages
+        one = types.SimpleNamespace(size=lambda: 1, rank=lambda: 0)
+        group = self
+        alone = types.SimpleNamespace(size=self.size, rank=lambda: self.rank)
+        groups = ProcessGroupCollection()
+        for name in ("tp", "cp", "embd", "pos_embd", "dp_cp"):
+            setattr(groups, name, one)
+        groups.pp = alone
+        model = []
+        for _ in range(self.virtual):
+            chunk = torch.nn.Module()
+            chunk.config, chunk.model_type = config, None
+            chunk.set_input_tensor = lambda _tensor: None
+            model.append(chunk)
+
+        def on_cpu(make):
+            return lambda *arguments, **named: make(*arguments, **{key: value for key, value in named.items() if key != "device"})
+
+        def of(op, tensor, peer, where):
+            return group.message("send" if "send" in op.__name__ else "recv", tensor, peer, group if where is alone else None)
+
+        single = {word: (lambda tensor, word=word, **named: group.issue("single", [group.message(
+            word[1:], tensor, named.get("dst", named.get("src")), group if named.get("group") is alone else None)])) for word in ("isend", "irecv")}
+        for word, function in single.items():
+            function.__name__ = word
+        patches = [
+            unittest.mock.patch.object(schedules, "forward_step", self.forward_step), unittest.mock.patch.object(schedules, "backward_step", self.backward_step),
+            unittest.mock.patch.object(dist, "is_initialized", lambda: True), unittest.mock.patch.object(dist, "get_global_rank", lambda _group, rank: rank),
+            unittest.mock.patch.object(dist, "get_backend", lambda *_: "nccl"), unittest.mock.patch.object(dist, "P2POp", of),
+            unittest.mock.patch.object(dist, "isend", single["isend"]), unittest.mock.patch.object(dist, "irecv", single["irecv"]),
+            unittest.mock.patch.object(dist, "batch_isend_irecv", lambda ops: [self.issue("batch", ops)]),
+            unittest.mock.patch.object(torch.cuda, "synchronize", lambda *_: self.events.append(("sync",))),
+            unittest.mock.patch.object(torch.cuda, "current_device", lambda: "cpu"),
+        ] + [unittest.mock.patch.object(torch, name, on_cpu(make))  # a shape that is received is (1, 1, 1)
+             for name, make in (("zeros", torch.zeros), ("empty", torch.ones), ("tensor", torch.tensor))]
+        with contextlib.ExitStack() as stack:
+            for patch in patches:
+                stack.enter_context(patch)
+            schedules.get_forward_backward_func(self.stages, config.virtual_pipeline_model_parallel_size)(
+                forward_step_func=None, data_iterator=[None] * self.virtual, model=model if self.virtual > 1 else model[0], num_microbatches=self.micro_batches,
+                seq_length=1, micro_batch_size=1, forward_only=self.forward_only, p2p_communicator=p2p.P2PCommunicator(alone, config), pg_collection=groups)
+        return self.events
+
+
+def megatron_events(stages, virtual, micro_batches, config=None, forward_only=False):
+    """By rank, what the installed schedule does."""
+    try:
+        return [MegatronRank(rank, stages, virtual, micro_batches, config or {}, forward_only).run() for rank in range(stages)]
+    except (ValueError, RuntimeError) as error:
+        raise ExportError(f"Megatron-Core refuses this: {error}") from error
+
+
+def megatron_schedule(arguments):
+    config = json.loads(arguments.config)
+    lines = []
+    for events in megatron_events(arguments.stages, arguments.virtual, arguments.micro_batches, config):
+        rank_lines, parts = [], {}
+        for event in events:
+            if event[0] == "batch":
+                parts[event[1]] = len(event[2])
+                messages = "; ".join(f"{word} {peer} {group} payload={payload} handle=p2p{event[1]}_{number}"
+                                     for number, (word, peer, payload, group) in enumerate(event[2]))
+                rank_lines.append(f"batch[{messages}]")
+            elif event[0] == "single":
+                word, peer, payload, group = event[2][0]
+                parts[event[1]] = 1
+                rank_lines.append(f"i{word} {peer} {group} payload={payload} handle=p2p{event[1]}_0")
+            elif event[0] == "wait":
+                rank_lines += [f"wait handle=p2p{event[1]}_{number}" for number in range(parts.pop(event[1], 0))]
+        lines.append(rank_lines)
+    job = job_of(f"Megatron-Core {arguments.stages} stages, {arguments.virtual} chunks, {arguments.micro_batches} micro-batches", "pp", arguments.stages, lines)
+    job["groups"]["world"] = job["groups"]["pp"]
+    return job
+
+
 def positive(text):
     number = int(text)
     if not 1 <= number <= 65536:
@@ -306,7 +464,7 @@ def main():
     plan.add_argument("--pipe", type=positive, required=True)
     plan.add_argument("--data", type=positive, default=1)
     plan.set_defaults(make=deepspeed_plan)
-    for name, make in (("deepspeed-schedule", deepspeed_schedule), ("torch-schedule", torch_schedule)):
+    for name, make in (("deepspeed-schedule", deepspeed_schedule), ("torch-schedule", torch_schedule), ("megatron-schedule", megatron_schedule)):
         schedule = commands.add_parser(name)
         schedule.add_argument("--stages", type=positive, required=True)
         schedule.add_argument("--micro-batches", type=positive, required=True)
@@ -314,6 +472,9 @@ def main():
         if make is torch_schedule:
             schedule.add_argument("--name", required=True)
             schedule.add_argument("--virtual", type=positive, default=1, help="stages of a rank")
+        elif make is megatron_schedule:
+            schedule.add_argument("--virtual", type=positive, default=1, help="model chunks of a rank")
+            schedule.add_argument("--config", default="{}", help='fields of ModelParallelConfig, as {"batch_p2p_comm": false}')
         else:
             schedule.add_argument("--class", dest="schedule_class", default="TrainSchedule")
     arguments = parser.parse_args()
