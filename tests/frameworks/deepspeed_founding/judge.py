@@ -15,6 +15,21 @@ def steps(root, name, rank):
     return [line for line in lines(root, name, rank) if "step" in line]
 
 
+def judge_recorded(root, expect, mended):
+    """What was recorded of the hang explains it, and the mended run is as without the recorder."""
+    hang, text = json.loads((root / "trace-shipped.json").read_text()), (root / "trace-shipped.txt").read_text()
+    print(text)
+    expect(not any(steps(root, "recorded-shipped", rank) for rank in (0, 1)), "recorded: as shipped, type:embed finishes no step")
+    expect(hang["verdict"] in ("deadlock", "imbalance", "mismatch"), f"recorded: the hang is a {hang['verdict']}")
+    expect("get_grad_norm_direct" in json.dumps(hang), "recorded: get_grad_norm_direct is named")
+    counts = [entry["by_rank"] for finding in hang["findings"] for entry in finding.get("counts", [])]
+    expect(any(len(set(by_rank.values())) > 1 for by_rank in counts), f"recorded: calls of a group differ between the ranks: {counts[:3]}")
+    fine = json.loads((root / "trace-mended.json").read_text())
+    expect(fine["verdict"] == "consistent", f"recorded: mended, it is {fine['verdict']}")
+    again = [steps(root, "recorded-mended", rank) for rank in (0, 1)]
+    expect(again == mended and all(len(run) == STEPS for run in again), f"recorded: mended, it completes {STEPS} steps, with equal losses and norms")
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     failures = []
@@ -43,6 +58,8 @@ def main():
     apart = max((abs(a["grad_norm"] - b["grad_norm"]) / a["grad_norm"]
                  for run, other in zip(reference, mended) for a, b in zip(run, other)), default=float("nan"))
     expect(apart < 1e-5, f"its gradient norms equal those of type:transformer: largest relative difference {apart:.1e}")
+    if (root / "trace-shipped.json").is_file():
+        judge_recorded(root, expect, mended)
     return 1 if failures else 0
 
 

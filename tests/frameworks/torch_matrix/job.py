@@ -17,7 +17,7 @@ import torch.distributed as dist
 import torch.multiprocessing
 from torch import nn
 
-RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+RANK = int(os.environ.get("RANK", "0"))
 OTHER = 1 - RANK
 
 
@@ -77,10 +77,14 @@ def messages():
     for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, OTHER), dist.P2POp(dist.irecv, received, OTHER)]):
         work.wait()
     say("batch", received)
+
+
+def from_any():
+    received = torch.zeros(4)
     if RANK == 0:
         say("from any", dist.recv(received))
     else:
-        dist.send(x, 0)
+        dist.send(received, 0)
 
 
 def groups():
@@ -210,7 +214,9 @@ def compiled():
 def main():
     what = sys.argv[1]
     torch.set_num_threads(1)
-    if what == "spawn":
+    if what == "spawn":  # as without a launcher: the children's ranks are arguments
+        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+            del os.environ[name]
         if RANK == 0:
             torch.multiprocessing.spawn(spawned, (os.environ["MASTER_PORT"],), nprocs=2)
         return 0

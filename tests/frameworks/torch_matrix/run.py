@@ -13,15 +13,16 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-EVERYWHERE = {  # job -> verdicts that fit, and whether every rank's trace has to end
+EVERYWHERE = {  # job -> verdicts that fit
     "collectives,messages,groups,a_thread,errors": ("consistent",),
+    "from_any": ("consistent", "insufficient"),
     "ddp": ("consistent",),
     "children": ("consistent",),
     "spawn": ("consistent",),
     "interrupt": ("consistent",),
     "exit": ("consistent",),
     "exception": ("imbalance", "other_cause"),
-    "kill": ("imbalance", "other_cause"),
+    "kill": ("imbalance", "other_cause", "insufficient"),
     "without-torch": ("nothing",),
 }
 NEWEST = {"functional,meshes": ("consistent",), "fsdp2": ("consistent",), "pipelining": ("consistent",), "compiled": ("consistent",)}
