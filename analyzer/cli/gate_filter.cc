@@ -35,6 +35,7 @@ void settle(Report& report) {
   report.verdict = Verdict::kConsistent;
   report.action = Action::kNone;
   report.action_ranks.clear();
+  report.action_hosts.clear();
   report.suspects.clear();
   if (report.summary.empty()) report.summary = "no new finding";
 }

@@ -151,6 +151,7 @@ void merge_report(Report& whole, Report&& part, std::string_view iteration) {
   whole.suspects = std::move(part.suspects);
   whole.action = part.action;
   whole.action_ranks = std::move(part.action_ranks);
+  whole.action_hosts = std::move(part.action_hosts);
   whole.summary = std::move(part.summary);
   whole.next_evidence = std::move(part.next_evidence);
 }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "report/github.h"
+#include "report/hosts.h"
 #include "report/json.h"
 #include "report/junit.h"
 #include "report/sarif.h"
@@ -20,6 +21,7 @@ constexpr std::array kReportFormats = {
     ReportFormat{"sarif", [](const Report& report, bool) { return report_sarif(report); }},
     ReportFormat{"junit", [](const Report& report, bool) { return report_junit(report); }},
     ReportFormat{"github", [](const Report& report, bool) { return report_github(report); }},
+    ReportFormat{"hosts", [](const Report& report, bool) { return report_hosts(report); }},
 };
 
 }  // namespace

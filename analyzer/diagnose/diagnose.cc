@@ -521,6 +521,42 @@ class Diagnosis {
         report.action = Action::kNone;
         break;
     }
+    set_nodes(report);
+  }
+
+  /// Nodes are named only where their own evidence is the cause.
+  void set_nodes(Report& report) const {
+    if (report.verdict != Verdict::kOtherCause || report.findings.empty() || !report.findings.front().nodes.told) return;
+    const Finding::Nodes& nodes = report.findings.front().nodes;
+    report.action = Action::kInspectNodes;
+    std::set<std::string> hosts(nodes.hosts.begin(), nodes.hosts.end());
+    std::set<std::int32_t> ranks(nodes.ranks.begin(), nodes.ranks.end());
+    for (const std::int32_t rank : nodes.ranks) {
+      if (const std::string host = place_of(rank).host; !host.empty()) hosts.insert(host);
+    }
+    const auto is_named = [&](const std::string& host) { return hosts.contains(host); };
+    for (const Program& program : job_.programs()) {
+      if (is_named(program.place.host)) ranks.insert(program.rank);
+    }
+    for (const auto& [rank, reported] : reported_.places) {
+      if (is_named(reported.place.host)) ranks.insert(rank);
+    }
+    report.action_ranks.assign(ranks.begin(), ranks.end());
+    report.action_hosts.assign(hosts.begin(), hosts.end());
+  }
+
+  /// As the record of the rank says; what it does not say, as logs do.
+  Place place_of(std::int32_t rank) const {
+    const ProgramIndex program = job_.program_of_rank(rank);
+    Place place = program == kNoProgram ? Place{} : job_.program(program).place;
+    const auto reported = reported_.places.find(rank);
+    if (reported == reported_.places.end()) return place;
+    const Place& told = reported->second.place;
+    if (place.host.empty()) place.host = told.host;
+    if (place.pid == 0) place.pid = told.pid;
+    if (!place.local_rank) place.local_rank = told.local_rank;
+    if (place.device.empty()) place.device = told.device;
+    return place;
   }
 
   void set_suspects(Report& report) const {
@@ -535,11 +571,12 @@ class Diagnosis {
     std::set<std::int32_t> told;
     const auto add = [&](std::int32_t rank, std::string_view role) {
       if (report.suspects.size() >= kMost || !told.insert(rank).second) return;
-      const ProgramIndex program = job_.program_of_rank(rank);
+      const auto reported = reported_.places.find(rank);
       report.suspects.push_back({.rank = rank,
                                  .role = std::string(role),
                                  .confidence = confidence,
-                                 .place = program == kNoProgram ? Place{} : job_.program(program).place});
+                                 .place = place_of(rank),
+                                 .pod = reported == reported_.places.end() ? std::string{} : reported->second.pod});
     };
     if (first.severity == Severity::kPotential || first.severity == Severity::kUnsafe) return;
     for (const std::int32_t rank : first.divergent_ranks) add(rank, "cause");

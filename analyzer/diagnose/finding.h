@@ -111,6 +111,12 @@ struct Finding {
   std::string explanation{};                ///< the cause, in the job's words; may have several sentences
   std::string fix{};
   std::vector<Evidence> evidence{};
+  /// Nodes whose own evidence (Xid, ECC, a lost link, an OOM kill) is the cause; never of a finding about calls.
+  struct Nodes {
+    bool told = false;  ///< there is such evidence, even if it says neither host nor rank
+    std::vector<std::string> hosts{};
+    std::vector<std::int32_t> ranks{};
+  } nodes{};
 };
 
 enum class Confidence : std::uint8_t { kCertain, kLikely, kPossible };
@@ -121,6 +127,7 @@ struct Suspect {
   std::string role{};  ///< "cause" or "victim"
   Confidence confidence = Confidence::kPossible;
   Place place{};
+  std::string pod{};
 };
 
 enum class Action : std::uint8_t { kFixCode, kInspectNodes, kRestart, kCollectMore, kNone };
@@ -140,6 +147,7 @@ struct Report {
   std::vector<Suspect> suspects{};
   Action action = Action::kNone;
   std::vector<std::int32_t> action_ranks{};
+  std::vector<std::string> action_hosts{};  ///< kInspectNodes: the hosts
   struct Progress {
     ProgressState state = ProgressState::kUnknown;
     double stalled_for_s = 0;

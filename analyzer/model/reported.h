@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "model/job.h"
 
 namespace lockstep {
 
@@ -31,17 +34,27 @@ struct ReportedEvent {
   std::string group{};                  ///< process group as the line names it; empty = it does not
   std::string op{};                     ///< as spelt there
   std::string shape{};
+  std::string datatype{};               ///< as spelt there
   std::optional<std::int64_t> seq{}, elements_in{}, elements_out{};
   std::optional<std::int64_t> enqueued{}, completed{};
   std::vector<std::int32_t> ranks{};    ///< kAbsent, kCount: those named
   std::int64_t count = 0;               ///< kCount: how many ranks
   std::string finding_class{};          ///< kEvent
   bool proves = false;                  ///< kEvent: by itself reason enough for a job to stop
+  bool of_node = false;                 ///< kEvent: a host says that something is wrong with itself: a device, a link, memory
+  std::string host{};                   ///< kEvent: that the line is of, as far as it says so
+};
+
+/// Where a rank ran, as the lines say.
+struct ReportedPlace {
+  Place place{};
+  std::string pod{};
 };
 
 struct ReportedEvidence {
   std::vector<std::string> files{};
   std::vector<ReportedEvent> events{};
+  std::map<std::int32_t, ReportedPlace> places{};  ///< by rank
   std::size_t dropped = 0;  ///< events beyond what is kept
   bool empty() const { return files.empty(); }
 };

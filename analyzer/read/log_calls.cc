@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kMostKept = std::size_t{1} << 24;
+constexpr std::size_t kMostKept = std::size_t{1} << 23;  // 40 bytes each
 
 re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -21,6 +21,8 @@ std::string_view datatype_name(int number) {
   constexpr std::string_view kNames[] = {"i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64", "bf16", "f8e4m3", "f8e5m2"};
   return number >= 0 && static_cast<std::size_t>(number) < std::size(kNames) ? kNames[number] : std::string_view{};
 }
+
+std::uint8_t small(int number) { return static_cast<std::uint8_t>(std::clamp(number, 0, 255)); }
 
 std::string_view redop_name(int number) {
   constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "avg"};
@@ -30,7 +32,11 @@ std::string_view redop_name(int number) {
 }  // namespace
 
 bool LogCalls::read(std::string_view text, std::uint32_t line, std::optional<std::int32_t> rank) {
-  if (kept_ >= kMostKept) return false;
+  if (kept_ >= kMostKept) {
+    full_ = full_ || text.find("opCount") != std::string_view::npos || text.find("NCCL CALL") != std::string_view::npos;
+    return false;
+  }
+  if (text.find("NCCL CALL") != std::string_view::npos && read_trace_call(text, line)) return true;
   if (text.find("opCount") != std::string_view::npos && read_coll(text, line)) return true;
   if (text.find("NCCL INFO") != std::string_view::npos && read_init(text)) return true;
   return read_schedule(text, line, rank) || instructions_.read(text, line, rank);
@@ -39,24 +45,95 @@ bool LogCalls::read(std::string_view text, std::uint32_t line, std::optional<std
 bool LogCalls::read_coll(std::string_view text, std::uint32_t line) {
   static const RE2 kColl(R"((?:([^\s:\[\]]+):(\d+):\d+ )?\[(\d+)\] NCCL INFO (?:(\w+): )?opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+)(?: size \d+)? datatype (\d+) op (\d+)(?: root (-?\d+))? comm (\S+) \[nranks=(\d+)\])");
   std::string host, pid, op, comm;
-  int device = 0, ranks = 0;
+  int device = 0, ranks = 0, datatype = 0, redop = 0;
   std::string op_count;
   Call call{.line = line};
   re2::StringPiece root;
-  if (!RE2::PartialMatch(piece(text), kColl, &host, &pid, &device, &op, &op_count, &call.count, &call.datatype, &call.redop, &root, &comm, &ranks)) {
+  if (!RE2::PartialMatch(piece(text), kColl, &host, &pid, &device, &op, &op_count, &call.count, &datatype, &redop, &root, &comm, &ranks)) {
     return false;
   }
+  call.datatype = small(datatype);
+  call.redop = small(redop);
   call.op_count = std::strtoull(op_count.c_str(), nullptr, 16);
   if (!root.empty()) call.root = std::atoi(std::string(root.data(), root.size()).c_str());
-  call.op = op;
+  call.op = op_index(op);
   Process& process = processes_[pid.empty() ? fmt::format("[{}]", device) : fmt::format("{}:{}", host, pid)];
   process.device = device;
-  const auto known = std::ranges::find(process.communicators, comm, &std::pair<std::string, int>::first);
-  call.communicator = static_cast<std::size_t>(known - process.communicators.begin());
-  if (known == process.communicators.end()) process.communicators.emplace_back(comm, ranks);
-  process.calls.push_back(std::move(call));
+  call.communicator = communicator_index(process, comm, ranks);
+  process.calls.push_back(call);
   ++kept_;
   return true;
+}
+
+/// NCCL built with TRACE=1: "host:pid:tid NCCL CALL ncclAllReduce(send,recv,count,datatype,op,root,comm,stream)", all hexadecimal
+/// but count, datatype, op and root.
+bool LogCalls::read_trace_call(std::string_view text, std::uint32_t line) {
+  static const RE2 kCall(R"((?:([^\s:\[\]]+):(\d+):\d+ )(?:\[(\d+)\] )?NCCL CALL nccl(\w+)\([0-9a-fx]+,[0-9a-fx]+,(\d+),(\d+),(\d+),(-?\d+),([0-9a-fx]+),[0-9a-fx]+\))");
+  std::string host, pid, op, comm;
+  int datatype = 0, redop = 0;
+  Call call{.line = line};
+  re2::StringPiece device;
+  if (!RE2::PartialMatch(piece(text), kCall, &host, &pid, &device, &op, &call.count, &datatype, &redop, &call.root, &comm)) return false;
+  call.datatype = small(datatype);
+  call.redop = small(redop);
+  call.op = op_index(op);
+  Process& process = processes_[fmt::format("{}:{}", host, pid)];
+  if (!device.empty()) process.device = std::atoi(std::string(device.data(), device.size()).c_str());
+  call.communicator = communicator_index(process, comm.starts_with("0x") ? comm : "0x" + comm, 0);
+  process.calls.push_back(call);
+  ++kept_;
+  return true;
+}
+
+std::uint16_t LogCalls::op_index(std::string_view name) {
+  constexpr std::size_t kMostNames = 256;
+  const auto known = std::ranges::find(op_names_, name);
+  if (known != op_names_.end()) return static_cast<std::uint16_t>(known - op_names_.begin());
+  if (op_names_.size() >= kMostNames) return kMostNames - 1;
+  op_names_.emplace_back(name);
+  return static_cast<std::uint16_t>(op_names_.size() - 1);
+}
+
+std::uint32_t LogCalls::communicator_index(Process& process, const std::string& address, int ranks) {
+  const auto known = std::ranges::find(process.communicators, address, &std::pair<std::string, int>::first);
+  if (known != process.communicators.end()) return static_cast<std::uint32_t>(known - process.communicators.begin());
+  process.communicators.emplace_back(address, ranks);
+  return static_cast<std::uint32_t>(process.communicators.size() - 1);
+}
+
+void LogCalls::merge(LogCalls&& other, std::string_view path) {
+  for (auto& [key, process] : other.processes_) {
+    Process& mine = processes_[key];
+    if (mine.device < 0) mine.device = process.device;
+    if (mine.path.empty()) mine.path = path;
+    for (Call& call : process.calls) {
+      const auto& [address, ranks] = process.communicators[call.communicator];
+      call.communicator = communicator_index(mine, address, ranks);
+      call.op = op_index(other.op_names_[call.op]);
+      mine.calls.push_back(call);
+    }
+  }
+  inits_.merge(other.inits_);
+  schedules_.merge(other.schedules_);
+  rank_of_stage_.merge(other.rank_of_stage_);
+  instructions_.merge(std::move(other.instructions_));
+  kept_ += other.kept_;
+  full_ = full_ || other.full_;
+}
+
+std::map<std::int32_t, ReportedPlace> LogCalls::places() const {
+  int largest = 0;
+  for (const auto& [key, identity] : inits_) largest = std::max(largest, identity.ranks);
+  std::map<std::int32_t, ReportedPlace> places;
+  constexpr std::size_t kMostPlaces = 65'536;
+  for (const auto& [key, identity] : inits_) {
+    const std::size_t colon = key.first.rfind(':');
+    if (identity.ranks != largest || colon == std::string::npos || places.size() >= kMostPlaces) continue;
+    Place place{.host = key.first.substr(0, colon), .pid = std::atoll(key.first.c_str() + colon + 1)};
+    if (identity.device >= 0) place.device = fmt::format("GPU {}", identity.device);
+    places.try_emplace(identity.rank, ReportedPlace{.place = std::move(place)});
+  }
+  return places;
 }
 
 bool LogCalls::read_init(std::string_view text) {
@@ -66,8 +143,11 @@ bool LogCalls::read_init(std::string_view text) {
   Identity identity;
   re2::StringPiece comm_id, hash;
   if (!RE2::PartialMatch(piece(text), kInit, &host, &pid, &device, &comm, &identity.rank, &identity.ranks, &comm_id, &hash)) return false;
+  identity.device = device;
   identity.id = std::string(comm_id.data(), comm_id.size());
   if (!hash.empty()) identity.id = std::string(hash.data(), hash.size());
+  constexpr std::size_t kMostInits = std::size_t{1} << 20;
+  if (inits_.size() >= kMostInits) return true;
   inits_.insert_or_assign({pid.empty() ? fmt::format("[{}]", device) : fmt::format("{}:{}", host, pid), comm}, identity);
   return true;
 }
@@ -111,9 +191,12 @@ std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
     devices.insert(process.device);
     hosts.insert(key.substr(0, key.find(':')));
   }
-  const bool by_device = devices.size() == processes_.size() && (hosts.size() == 1 || !processes_.begin()->first.find('['));
+  if (full_) {
+    builder.warn(fmt::format("{}: more than {} calls: what follows is left out", path, kMostKept));
+    builder.set_incomplete();
+  }
+  const bool by_device = !devices.contains(-1) && devices.size() == processes_.size() && (hosts.size() == 1 || !processes_.begin()->first.find('['));
   intake.set_library(Library::kNccl, path);
-  const SourceIndex source = builder.source(path);
   std::int32_t next = 0;
   std::size_t added = 0;
   for (auto& [key, process] : processes_) {
@@ -126,13 +209,14 @@ std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
       most = init->second.ranks;
       rank = init->second.rank;
     }
-    Program program{.rank = rank, .source = source};
+    Program program{.rank = rank, .source = builder.source(process.path.empty() ? path : std::string_view(process.path))};
     std::vector<CommIndex> communicators;
     std::vector<std::uint64_t> first(process.communicators.size(), 0);
     std::vector<bool> seen(process.communicators.size(), false);
     for (std::size_t c = 0; c < process.communicators.size(); ++c) {
-      const auto& [address, ranks] = process.communicators[c];
+      const auto& [address, told_ranks] = process.communicators[c];
       const auto init = inits_.find({key, address});
+      const int ranks = told_ranks != 0 || init == inits_.end() ? told_ranks : init->second.ranks;
       const std::string id = init != inits_.end() && !init->second.id.empty() ? init->second.id : fmt::format("nranks={} #{}", ranks, c);
       const bool is_world = process.communicators.size() == 1 && ranks > 1;
       std::vector<std::int32_t> members;
@@ -141,13 +225,14 @@ std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
       intake.add_to_world(members);
     }
     for (const Call& call : process.calls) {
-      const auto kind = kind_from_native_name("nccl" + call.op);
+      const std::string& op = op_names_[call.op];
+      const auto kind = kind_from_native_name("nccl" + op);
       Operation operation{.count = Count::of(call.count), .comm = communicators[call.communicator], .line = call.line,
                           .kind = kind ? kind->kind : OpKind::kOpaque, .state = OpState::kEntered};
       operation.datatype = builder.datatype(datatype_name(call.datatype));
       operation.redop = builder.redop(redop_name(call.redop));
       if (has_root(operation.kind)) operation.peer = call.root;
-      operation.extra = intake.shared_extra({}, call.op);
+      operation.extra = intake.shared_extra({}, op);
       if (!seen[call.communicator]) first[call.communicator] = call.op_count;
       seen[call.communicator] = true;
       program.operations.push_back(operation);
@@ -156,6 +241,7 @@ std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
       if (first[c] > 0 && first[c] < 0xffffffffULL) program.earlier.push_back({communicators[c], static_cast<std::uint32_t>(first[c])});
     }
     program.head_missing = !program.earlier.empty();
+    program.tail_missing = full_;
     intake.add_to_world({{rank}});
     intake.add_program(std::move(program));
     ++added;
@@ -188,6 +274,12 @@ std::size_t LogCalls::add_schedules(std::string_view path, JobIntake& intake) {
   return schedules_.size();
 }
 
+std::uint32_t LogCalls::last_line() const {
+  std::uint32_t line = 0;
+  for (const auto& [key, process] : processes_) line = std::max(line, process.calls.empty() ? 0 : process.calls.back().line);
+  return line;
+}
+
 std::string LogCalls::last_calls() const {
   std::string text;
   constexpr std::size_t kMostTold = 8;
@@ -196,7 +288,7 @@ std::string LogCalls::last_calls() const {
     if (process.calls.empty()) continue;
     if (told++ == kMostTold) break;
     const Call& last = process.calls.back();
-    text += fmt::format("{}{} [{}] {} opCount {:x} count {}", text.empty() ? "" : "; ", key, process.device, last.op, last.op_count, last.count);
+    text += fmt::format("{}{} [{}] {} opCount {:x} count {}", text.empty() ? "" : "; ", key, process.device, op_names_[last.op], last.op_count, last.count);
   }
   return text;
 }

@@ -18,26 +18,34 @@ class LogCalls {
   /// True where the line was one of these. `text` without prefixes.
   bool read(std::string_view text, std::uint32_t line, std::optional<std::int32_t> rank);
   bool empty() const { return processes_.empty() && schedules_.empty() && instructions_.empty(); }
+  /// Takes over what another file of the job printed. Processes are told apart by host and pid.
+  void merge(LogCalls&& other, std::string_view path);
   /// Adds programs; returns how many.
   std::size_t add_programs(std::string_view path, JobIntake& intake);
   /// The last COLL line of each process, in words; for a report that has nothing better.
   std::string last_calls() const;
+  std::uint32_t last_line() const;  ///< of the last COLL line
+  /// Where the ranks of the largest communicator run, as the lines of initialization say.
+  std::map<std::int32_t, ReportedPlace> places() const;
 
  private:
   struct Call {
-    std::string op{};
     std::uint64_t op_count = 0, count = 0;
-    int datatype = 0, redop = 0, root = 0;
     std::uint32_t line = 0;
-    std::size_t communicator = 0;
+    std::uint32_t communicator = 0;
+    std::int32_t root = 0;
+    std::uint16_t op = 0;  ///< index into op_names_
+    std::uint8_t datatype = 0, redop = 0;
   };
   struct Process {
-    int device = 0;
+    int device = -1;  ///< -1: the lines do not say
+    std::string path{};  ///< file of the lines
     std::vector<Call> calls{};
     std::vector<std::pair<std::string, int>> communicators{};  ///< address, number of ranks
   };
   struct Identity {
     int rank = -1, ranks = 0;
+    int device = -1;
     std::string id{};
   };
   struct Step {
@@ -47,6 +55,9 @@ class LogCalls {
     std::uint32_t line = 0;
   };
   bool read_coll(std::string_view text, std::uint32_t line);
+  bool read_trace_call(std::string_view text, std::uint32_t line);
+  std::uint16_t op_index(std::string_view name);
+  std::uint32_t communicator_index(Process& process, const std::string& address, int ranks);
   bool read_init(std::string_view text);
   bool read_schedule(std::string_view text, std::uint32_t line, std::optional<std::int32_t> rank);
   std::size_t add_processes(std::string_view path, JobIntake& intake);
@@ -57,7 +68,9 @@ class LogCalls {
   std::map<std::int32_t, std::vector<Step>> schedules_;
   std::map<int, std::int32_t> rank_of_stage_;
   LogInstructions instructions_;
+  std::vector<std::string> op_names_;
   std::size_t kept_ = 0;
+  bool full_ = false;  // lines were left out
 };
 
 }  // namespace lockstep

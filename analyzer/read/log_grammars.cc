@@ -45,6 +45,7 @@ bool side(const LogFields& fields, ReportedEvent& event) {
   event.seq = fields.number("seq");
   event.op = fields.text("op");
   event.shape = fields.text("shape");
+  event.datatype = fields.text("type");
   return true;
 }
 
@@ -54,6 +55,7 @@ bool calls(const LogFields& fields, ReportedEvent& event) {
   event.seq = fields.number("seq");
   event.op = fields.text("op");
   event.shape = fields.text("shape");
+  event.datatype = fields.text("type");
   return event.rank.has_value();
 }
 
@@ -107,6 +109,45 @@ bool library(const LogFields& /*fields*/, ReportedEvent& event) { return event_o
 bool disk(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("host_frozen", event); }
 bool slow(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<0>("slow_peer", event); }
 
+/// What the kernel, the scheduler or the driver says of a node: memory that it took away, a device or a link that is lost.
+bool killed_for_memory(const LogFields& fields, ReportedEvent& event) {
+  out_of_memory(fields, event);
+  event.of_node = true;
+  if (event.host.empty()) event.host = fields.text("host");
+  return true;
+}
+bool lost_device(const LogFields& fields, ReportedEvent& event) {
+  hardware(fields, event);
+  event.of_node = true;
+  if (event.host.empty()) event.host = fields.text("host");
+  return true;
+}
+
+/// Torch's watchdog passes on what NCCL or CUDA said of an operation in flight.
+bool async_exception(const LogFields& fields, ReportedEvent& event) {
+  static const RE2 kMemory(R"(out of memory)");
+  static const RE2 kDevice(R"(illegal memory access|device-side assert|unspecified launch failure|misaligned address|CUDA_ERROR|[Cc]uda failure)");
+  static const RE2 kHardware(R"(uncorrectable|ECC error|nvlink|hardware)");
+  const std::string what = fields.text("what");
+  if (!event.rank) event.rank = fields.rank("rank");
+  if (RE2::PartialMatch(what, kMemory)) return out_of_memory(fields, event);
+  if (RE2::PartialMatch(what, kHardware)) return hardware(fields, event);
+  if (RE2::PartialMatch(what, kDevice)) return library(fields, event);
+  return closed(fields, event);
+}
+
+/// Launchers say where a task ended: "srun: error: node-c: task 11: ...".
+bool task_ended(const LogFields& fields, ReportedEvent& event) {
+  static const RE2 kMemory(R"((?i:out of memory|oom.?kill))");
+  const std::string what = fields.text("what");
+  if (RE2::PartialMatch(what, kMemory)) return killed_for_memory(fields, event);
+  event_of<1>("peer_crashed", event);
+  event.host = fields.text("host");
+  event.proves = what.find("Segmentation") != std::string::npos || what.find("Bus error") != std::string::npos ||
+                 what.find("Illegal instruction") != std::string::npos || what.find("Killed") != std::string::npos;
+  return event.proves;
+}
+
 /// A stack in the loading of data or in a checkpoint.
 bool host_work(const LogFields& fields, ReportedEvent& event) {
   event.op = "stack";
@@ -133,7 +174,7 @@ bool exit_code(const LogFields& fields, ReportedEvent& event) {
 
 bool exception(const LogFields& fields, ReportedEvent& event) {
   // These report what another rank did, or that a wait was given up.
-  static const RE2 kConsequence(R"(DistBackendError|DistNetworkError|NCCL|gloo|[Tt]imed? ?out|Timeout|Connection (?:closed|reset)|ChildFailedError|SIGABRT|SIGTERM|KeyboardInterrupt|collective|store|ProcessRaisedException|ProcessExitedException|RayActorError|mismatch|disagreement)");
+  static const RE2 kConsequence(R"(DistBackendError|DistNetworkError|NCCL|gloo|[Tt]imed? ?out|Timeout|Connection (?:closed|reset)|ChildFailedError|SIGABRT|SIGTERM|KeyboardInterrupt|collective|store|[Bb]arrier|ProcessGroup|successfully reached|ProcessRaisedException|ProcessExitedException|RayActorError|mismatch|disagreement)");
   const std::string_view whole = fields.whole();
   event_of<0>("peer_crashed", event);
   event.proves = !RE2::PartialMatch(re2::StringPiece(whole.data(), whole.size()), kConsequence);
@@ -167,6 +208,7 @@ bool desync_absent(const LogFields& fields, ReportedEvent& event) {
 bool xid(const LogFields& fields, ReportedEvent& event) {
   constexpr std::int64_t kOfPrograms[] = {8, 13, 31, 43, 45, 68, 69};
   const bool own = std::ranges::find(kOfPrograms, fields.number("xid").value_or(0)) != std::end(kOfPrograms);
+  event.of_node = !own;
   return event_of<1>(own ? "library_fault" : "hardware_fault", event);
 }
 
@@ -204,8 +246,8 @@ bool stack(const LogFields& fields, ReportedEvent& event) {
   return true;
 }
 
-#define TORCH_CALL R"((?:SeqNum=(?P<seq>\d+),? ?|\.\.\.,? ?)?OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[^\]]*)\])?(?:, NumelIn=(?P<in>\d+), NumelOut=(?P<out>\d+))?)"
-#define FINGERPRINT R"((?:CollectiveFingerPrint\()?(?:SequenceNumber=(?P<seq>\d+))?[, .]*(?:OpType=(?P<op>\w+))?(?:, TensorShape=\[(?P<shape>[^\]]*)\])?)"
+#define TORCH_CALL R"((?:SeqNum=(?P<seq>\d+),? ?|\.\.\.,? ?)?OpType=(?P<op>\w+)(?:, ?TensorShape=\[(?P<shape>[^\]]*)\])?(?:, ?NumelIn=(?P<in>\d+),? ?NumelOut=(?P<out>\d+))?)"
+#define FINGERPRINT R"((?:CollectiveFingerPrint\()?(?:SequenceNumber=(?P<seq>\d+))?[, .]*(?:OpType=(?P<op>\w+))?(?:, ?TensorShape=\[(?P<shape>[^\]]*)\])?(?:, ?TensorDtypes=(?P<type>\w+))?)"
 
 constexpr LogGrammar kGrammars[] = {
     // torch: fingerprints of TORCH_DISTRIBUTED_DEBUG=DETAIL. Before the watchdog: the words may stand in its message.
@@ -215,7 +257,9 @@ constexpr LogGrammar kGrammars[] = {
     {"pgwrapper", R"(Error when verifying shape tensors for collective (?P<op>\w+) on rank (?P<rank>\d+)\..*Got shapes: (?P<shape>.*))", side},
     {"pgwrapper", R"(Detected mismatch between collectives on ranks)", differs},
     {"ddp", R"(DDP expects same model across all ranks, but Rank (?P<rank>\d+) has \d+ params, while rank (?P<rank2>\d+) has inconsistent \d+ params)", differs},
+    {"pgwrapper", R"(Tensor Tensor (?:shapes|dtypes|devices): .*vs .*)", differs},
     // torch: watchdog
+    {"torch", R"(raised the following async exception: (?P<what>.*))", async_exception},
     {"torch", R"(Work\w+\()" TORCH_CALL, waits},
     {"torch", R"(\[(?P<pg>PG [^\]]*?) ?Rank (?P<rank>\d+)\].*(?:at work(?: sequence id)?|at NCCL work): (?P<seq>\d+).*last enqueued (?:NCCL )?work: (?P<enq>-?\d+), last completed (?:NCCL )?work: (?P<comp>-?\d+))", progress},
     {"torch", R"(\[(?P<pg>PG [^\]]*?) ?Rank (?P<rank>\d+)\].*dump signal.*[Ll]ast enqueued (?:NCCL )?work: (?P<enq>-?\d+), last completed (?:NCCL )?work: (?P<comp>-?\d+))", progress},
@@ -225,17 +269,26 @@ constexpr LogGrammar kGrammars[] = {
     {"torch", R"(watchdog got stuck for (?P<seq>\d+) seconds)", hint},
     {"torch", R"(\[(?P<rank>\d+)\] is setting up NCCL communicators? and retrieving ncclUniqueId(?: from \[(?P<look>\d+)\])?)", hint_at_rank},
     {"torch", R"(process group has NOT been destroyed before.*)", hint},
+    {"torch", R"(First PG on this rank to signal dumping|First watchdog to set the dump signal|Observed flight recorder dump signal from another rank.*)", hint},
+    {"torch", R"(Stack trace of the failed collective not found.*)", hint},
+    {"torch", R"(^#\d+ (?:all_reduce|all_gather|reduce_scatter|broadcast|all_to_all|barrier|reduce|gather|scatter|send|recv)\w* from .*distributed_c10d\.py:\d+)", hint},
+    {"torch", R"(we are taking the entire process down)", hint},
+    {"torch", R"((?:Timed out after \d+ seconds waiting for clients\.|wait timeout after \d+ms).*)", hint},
     // gloo and monitored barriers
     {"gloo", R"(Ranks? (?P<ranks>\d[\d, ]*) failed to pass (?P<op>monitoredBarrier))", absent},
     {"gloo", R"(Rank (?P<rank>\d+) successfully reached monitoredBarrier, but received errors .*rank (?P<look>\d+))", hint_at_rank},
+    {"gloo", R"(Rank (?P<rank>\d+) timed out in monitoredBarrier after \d+ ms.*)", hint},
+    {"gloo", R"((?:No ranks|Ranks that) successfully processed(?: in)? monitoredBarrier.*)", hint},
     {"gloo", R"(Timed out waiting \d+ms for (?P<op>send|recv) operation to complete)", hint},
     {"gloo", R"((?:Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe|[Rr]emote process exited or there was a network error).*)", closed},
     // DeepSpeed
     {"deepspeed", R"(disagreement between rank0 and rank(?P<rank>\d+).*)", disagreement},
+    {"deepspeed", R"(^Comm\. Op +Message Size +Count.*)", hint},
     // Horovod
     {"horovod", R"((?P<op>[\w./<>:-]+) \[ready ranks: (?P<ranks>[\d, ]+)\])", ready, true},
     {"horovod", R"((?P<op>[\w./<>-]+) \[missing ranks: (?P<ranks>[\d, ]+)\])", absent, true},
     {"horovod", R"(Mismatched (?P<op>\w+) [\w/ ]+: One rank .*, but another rank .*)", differs},
+    {"horovod", R"(submitted to be reduced, gathered or broadcasted by subset of ranks.*)", hint},
     {"horovod", R"((?:^|\b)[Rr]ank (?P<rank>\d+): (?P<op>Horovod\w+))", stack},
     // NCCL
     {"nccl", R"(Got completion .*(?:error |status=\w+\()(?P<seq>\d+).*)", network},
@@ -247,16 +300,23 @@ constexpr LogGrammar kGrammars[] = {
     {"nccl", R"((?P<n>\d+) ranks? ha(?:ve|s) not launched any operations)", count},
     {"nccl", R"(^ *Rank (?P<rank>\d+)(?: has launched up to operation (?P<seq>\d+))? -- (?:GPU|\[process).*)", count},
     {"nccl", R"(^ *\d+ +\d+ +\d+ +[\d-]+ +[\d-]+ +\d+ +(?P<op>RUNNING|INIT|NOCOMM|ABORT|FINALIZE)[A-Z,]* +[A-Z,]+)", ras_status},
+    {"nccl", R"(^ *#\d+-\d+ \([0-9a-f]+\) [A-Z,]*(?:MISMATCH|ERROR|INCOMPLETE))", ras_status},
+    {"nccl", R"(^NCCL version \d+\.\d+.*)", hint},
+    {"nccl", R"(NCCL INFO \S+:\d+ -> [1-9]\b.*)", hint},
     {"nccl", R"(\d+ job process(?:es are| is) considered dead.*)", crashed},
     // torch's analyzer of Flight Recorder dumps
     {"fr_trace", R"(Culprit rank (?P<rank>\d+); Error type: (?P<op>\w+MISMATCH)(?:, Expected .*?'\[.*?\]' does not match found .*?'\[.*?\]')?)", differs, true},
-    {"fr_trace", R"((?:Collective (?P<seq>\d+) at entry \d+ errors|Collective sequence number: (?P<rank>\d+) has errors|(?:input|output) sizes: .*))", hint},
+    {"fr_trace", R"((?:Collective (?P<seq>\d+) at entry \d+ errors|Collective sequence number: (?P<rank>\d+) has errors|(?:input|output) sizes: .*|expected ranks: \{.*|collective state: \w+))", hint},
+    {"fr_trace", R"(missing ranks: \{(?P<ranks>\d[\d, ]*)\})", absent},
     // What stops a rank: memory, signals, hardware, disks
+    {"memory", R"((?i:(?:slurmstepd: error: )?Detected \d+ oom[-_ ]kill events?|oom-kill:|Out of memory: Killed process|oom_reaper|OOMKilled|Memory cgroup out of memory).*)", killed_for_memory},
     {"memory", R"((?i:CUDA out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|hipErrorOutOfMemory|Cuda failure '?out of memory|oom-kill|Out of memory: Killed process|OOMKilled|oom_reaper|Killed process \d+).*)", out_of_memory},
     {"device", R"((?:NVRM: Xid|\bXid)[ :]*\([^)]*\):? *(?P<xid>\d+).*)", xid},
-    {"device", R"((?:NVRM: Xid|\bXid[ :(]|CUDA_ERROR_(?:CONTAINED|ECC_UNCORRECTABLE|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)|(?i:uncorrectable (?:ecc|nvlink)|nvlink error|hardware error|fallen off the bus|link (?:is )?down)).*)", hardware},
+    {"device", R"((?:NVRM: Xid|\bXid[ :(]|(?i:uncorrectable (?:ecc|nvlink)|nvlink: fatal error|fallen off the bus|(?:mlx\d\w*|ib\d|hfi\d|roce|bond\d|NVLink|port \d+)\b.{0,60}link (?:is )?down)).*)", lost_device},
+    {"device", R"((?:CUDA_ERROR_(?:CONTAINED|ECC_UNCORRECTABLE|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)|(?i:uncorrectable (?:ecc|nvlink)|nvlink error|hardware error|fallen off the bus|link (?:is )?down)).*)", hardware},
     {"device", R"((?:CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|ASSERT)|(?i:illegal memory access|device-side assert)).*)", library},
     {"disk", R"((?:No space left on device|Disk quota exceeded|Read-only file system|Stale file handle|Transport endpoint is not connected).*)", disk},
+    {"signal", R"((?:srun|slurmstepd|mpirun|prterun): error: (?P<host>[\w.-]+): tasks? [\d,-]+: (?P<what>.*))", task_ended},
     {"signal", R"((?:Segmentation fault|Bus error|core dumped|signal (?:9|11|7)\b|SIGKILL|SIGSEGV|SIGBUS).*)", crashed},
     {"elastic", R"((?:rank\s*:? (?P<rank>\d+) .*)?(?:exitcode|exit code|return code|exited with code|exit status)\s*[:=]?\s*(?P<code>-?\d+).*)", exit_code},
     {"python", R"(^(?:\w+\.)*\w*(?:Error|Exception)\b: .*)", exception},
@@ -341,11 +401,11 @@ std::span<const LogGrammar> log_grammars() { return kGrammars; }
 const RE2& log_trigger() {
   // Words that stand in every line of the table; what follows is decided line by line.
   static const RE2 trigger(
-      "OpType=|last enqueued|[Ll]ast enqueued|collective|Collective|monitoredBarrier|Timed out waiting|Connection (?:closed|reset)|Broken pipe|"
+      "OpType=|async exception|  File \"/|Watchdog|ProcessGroup|last enqueued|[Ll]ast enqueued|collective|Collective|monitoredBarrier|Timed out waiting|Connection (?:closed|reset)|Broken pipe|"
       "emote process exited|disagreement between|DDP expects| ranks: |Missing ranks|Stalled ops|Mismatched |Horovod|Got completion|NCCL|nccl|Call to |"
       "Communicator ranks|launched|considered dead| -- (?:GPU|\\[process)|Culprit rank|put sizes: |[Oo]ut ?[Oo]f ?[Mm]emory|OutOfMemory|"
       "cudaErrorMemory|hipErrorOut|oom|OOM|Killed process|Xid|CUDA|ncorrectable|(?i:nvlink)|ardware error|off the bus|illegal memory|device-side|"
-      "ink (?:is )?down|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
+      "ink (?:is )?down|Tensor Tensor |taking the entire process|for clients|wait timeout|dump(?:ing|s| signal)|Flight ?Recorder|flight recorder|Stack trace of|subset of ranks|ranks successfully|Comm\\. Op|comm op: |MISMATCH|missing ranks: |Not all ranks|expected ranks|: tasks? \\d|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
       "SIG(?:KILL|SEGV|BUS)|exit ?code|return code|exited with|exit status|Error\\b|Exception\\b|[Cc]heckpoint|aving |valuat|alidation|"
       "reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|been destroyed|didn't join|\\d+ (?:started|finished) ranks:|\\] started |(?:dataloader|serialization)\\.py|"
       "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]|"

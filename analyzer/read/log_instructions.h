@@ -16,6 +16,8 @@ class LogInstructions {
   /// True where the line was one, or says that a rank is done with its schedule. `rank` is what prefixes say; the line itself may.
   bool read(std::string_view text, std::uint32_t line, std::optional<std::int32_t> rank);
   bool empty() const { return ranks_.empty(); }
+  /// Takes over ranks that another log printed.
+  void merge(LogInstructions&& other) { ranks_.merge(other.ranks_); }
   /// Adds a program for each rank, messages towards the stages that the instructions show; returns how many. Which rank is
   /// which stage the lines do not say: it is inferred where only one answer fits a pipe x data grid, and the warning says so.
   std::size_t add_programs(std::string_view path, JobIntake& intake);

@@ -130,13 +130,15 @@ Json finding_json(const Finding& finding) {
 
 Json suspect_json(const Suspect& suspect) {
   const Place& place = suspect.place;
-  return {{"rank", suspect.rank},
-          {"role", suspect.role},
-          {"confidence", confidence_name(suspect.confidence)},
-          {"host", null_or(place.host)},
-          {"pid", place.pid == 0 ? Json(nullptr) : Json(place.pid)},
-          {"local_rank", null_or(place.local_rank)},
-          {"device", null_or(place.device)}};
+  Json json{{"rank", suspect.rank},
+            {"role", suspect.role},
+            {"confidence", confidence_name(suspect.confidence)},
+            {"host", null_or(place.host)},
+            {"pid", place.pid == 0 ? Json(nullptr) : Json(place.pid)},
+            {"local_rank", null_or(place.local_rank)},
+            {"device", null_or(place.device)}};
+  set_if(json, "pod", suspect.pod);
+  return json;
 }
 
 }  // namespace
@@ -150,6 +152,7 @@ std::string report_json(const Report& report) {
   json["suspects"] = array_of(report.suspects, suspect_json);
   json["action"] = action_name(report.action);
   json["action_ranks"] = report.action_ranks;
+  if (!report.action_hosts.empty()) json["action_hosts"] = report.action_hosts;
   json["progress"] = {{"state", progress_state_name(report.progress.state)},
                       {"stalled_for_s", report.progress.stalled_for_s}};
   json["next_evidence"] = report.next_evidence;

@@ -146,13 +146,18 @@ void TextReport::add_places() {
   std::vector<std::string> texts;
   for (const Suspect& suspect : report_.suspects) {
     const Place& place = suspect.place;
-    if (suspect.role != "cause" || (place.host.empty() && place.pid == 0)) continue;
+    if (suspect.role != "cause" || (place.host.empty() && place.pid == 0 && suspect.pod.empty())) continue;
     std::string text = fmt::format("rank {}:", suspect.rank);
+    if (!suspect.pod.empty()) text += " pod " + suspect.pod;
     if (!place.host.empty()) text += " host " + place.host;
     if (place.pid != 0) text += fmt::format(" pid {}", place.pid);
     if (place.local_rank) text += fmt::format(" local rank {}", *place.local_rank);
     if (!place.device.empty()) text += " device " + place.device;
     texts.push_back(text);
+  }
+  if (report_.action == Action::kInspectNodes && !report_.action_hosts.empty()) {
+    texts.push_back(fmt::format("inspect {}{}", fmt::join(report_.action_hosts, ", "),
+                                report_.action_ranks.empty() ? "" : " (" + named_ranks(report_.action_ranks, 36) + ')'));
   }
   sections_.add_entries("where", texts, 0, 1);
 }

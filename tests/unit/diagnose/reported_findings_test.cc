@@ -101,5 +101,61 @@ TEST(ReportedFindings, ALineOfManyMegabytesIsReadAroundWhatItSays) {
   EXPECT_EQ(report.verdict, Verdict::kMismatch);
 }
 
+const std::string kXid = "Jul 02 03:10:11 gpu-07 kernel: NVRM: Xid (PCI:0000:4b:00): 79, pid=31337, GPU has fallen off the bus.\n";
+const std::string kInits =
+    "gpu-07:900:990 [0] NCCL INFO ncclCommInitRank comm 0xa rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x5a - Init COMPLETE\n"
+    "gpu-08:901:991 [1] NCCL INFO ncclCommInitRank comm 0xb rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 1b000 commId 0x5a - Init COMPLETE\n";
+
+TEST(ReportedPlaces, AHostThatReportsADeviceFaultIsToBeInspectedWithItsRanks) {
+  const Report report = judge(kInits + kXid + wait(1, 7, "ALLREDUCE", 8));
+  EXPECT_EQ(report.action, Action::kInspectNodes);
+  EXPECT_EQ(report.action_hosts, std::vector<std::string>{"gpu-07"});
+  EXPECT_EQ(report.action_ranks, std::vector<std::int32_t>{0});
+}
+
+TEST(ReportedPlaces, ARankKilledForMemoryNamesItsHost) {
+  const Report report = judge(kInits + "Nov  3 02:11:09 gpu-08 kernel: Out of memory: Killed process 901 (python3) total-vm:198kB\n");
+  EXPECT_EQ(report.action, Action::kInspectNodes);
+  EXPECT_EQ(report.action_hosts, std::vector<std::string>{"gpu-08"});
+}
+
+TEST(ReportedPlaces, AFaultOfTheProgramOrOfAPeerNamesNoNode) {
+  for (const std::string& line : {std::string("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"),
+                                  std::string("[rank1]: KeyError: 'labels'\n"),
+                                  std::string("Jul 02 03:10:11 gpu-07 kernel: NVRM: Xid (PCI:0000:4b:00): 31, pid=31337, MMU fault\n"),
+                                  std::string("NET/IB : Got completion from peer 10.1.7.2<50000> with error 12, opcode 0, len 0, vendor err 129\n")}) {
+    const Report report = judge(kInits + line);
+    EXPECT_NE(report.action, Action::kInspectNodes) << line;
+    EXPECT_TRUE(report.action_hosts.empty()) << line;
+  }
+}
+
+TEST(ReportedPlaces, ADifferenceOfCallsNamesNoNodeWhateverElseIsInTheLog) {
+  const Report report = judge(kInits + "[rank1]: RuntimeError: " + kFingerprints + "\n" + kXid);
+  EXPECT_NE(report.verdict, Verdict::kOtherCause);
+  EXPECT_EQ(report.action, Action::kFixCode);
+  EXPECT_TRUE(report.action_hosts.empty());
+  EXPECT_TRUE(report.action_ranks.empty());
+}
+
+TEST(ReportedPlaces, SuspectsCarryHostProcessDeviceAndPod) {
+  const Report report = judge(kInits + "[pod/trainer-1/main] [rank1]: KeyError: 'labels'\n");
+  ASSERT_EQ(report.suspects.size(), 1U);
+  const Suspect& suspect = report.suspects.front();
+  EXPECT_EQ(suspect.rank, 1);
+  EXPECT_EQ(suspect.pod, "trainer-1");
+  EXPECT_EQ(suspect.place.host, "gpu-08");
+  EXPECT_EQ(suspect.place.pid, 901);
+  EXPECT_EQ(suspect.place.device, "GPU 1");
+}
+
+TEST(ReportedPlaces, LaunchCountsOfDifferentCommunicatorsAreNotCompared) {
+  const Report report = judge("#0-0 (aa01) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"
+                              "  7 ranks have launched up to operation 640\n  1 rank has launched up to operation 641\n"
+                              "#1-0 (aa02) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n"
+                              "  7 ranks have launched up to operation 12\n  1 rank has launched up to operation 13\n");
+  EXPECT_EQ(verdict_name(report.verdict), verdict_name(Verdict::kInsufficient));
+}
+
 }  // namespace
 }  // namespace lockstep
