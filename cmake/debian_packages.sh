@@ -1,7 +1,7 @@
 # Sourced by quickstart and tests/run: installs the Debian packages that are missing.
 
 # What building takes; kept beside CONTRIBUTING.md's list.
-build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libsimdjson-dev libzstd-dev libdw-dev libre2-dev libyaml-cpp-dev)
+build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libsimdjson-dev libzstd-dev zlib1g-dev libdw-dev libre2-dev libyaml-cpp-dev)
 
 # install_packages NAME...: nothing to do, and no network needed, where all are there. Elsewhere than on Debian and its
 # descendants it does nothing: CMake then says what it does not find.

@@ -96,6 +96,14 @@ Result<MappedFile> MappedFile::open(const std::string& path, std::size_t most_re
   return file;
 }
 
+MappedFile MappedFile::of(std::string contents) {
+  MappedFile file;
+  file.size_ = contents.size();
+  file.buffer_ = std::move(contents);
+  file.buffer_.resize(file.size_ + kPaddingBytes);
+  return file;
+}
+
 Result<MappedFile> MappedFile::map(const std::string& path, int descriptor, std::size_t size) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   static_assert(kPaddingBytes <= 4096);

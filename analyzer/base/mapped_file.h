@@ -27,6 +27,9 @@ class MappedFile {
   /// does nevertheless, what is gone reads as zeros, and was_shortened() says so.
   static Result<MappedFile> open(const std::string& path, std::size_t most_read = kMaxReadBytes);
 
+  /// Bytes that are in memory already, as if read from a file.
+  static MappedFile of(std::string contents);
+
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

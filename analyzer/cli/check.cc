@@ -13,6 +13,7 @@
 #include "cli/exit_code.h"
 #include "cli/nearest.h"
 #include "cli/output.h"
+#include "cli/progress_line.h"
 #include "cli/report_output.h"
 #include "cli/subcommand.h"
 #include "diagnose/diagnose.h"
@@ -38,7 +39,7 @@ int run_check(std::span<const std::string_view> args) {
   unsigned jobs = 1;
 
   CLI::App app;
-  app.add_option("INPUT", inputs, "files or directories with evidence of one run")->required();
+  app.add_option("INPUT", inputs, "files or directories with evidence of one run; FILE=RANK tells the rank of a dump, log or stack; - is standard input")->required();
   output.add_options(app);
   app.add_option("--fail-on", fail_on_name,
                  fmt::format("lowest severity that gives exit code 1: {}", fmt::join(severity_names(), ", ")))
@@ -61,8 +62,10 @@ int run_check(std::span<const std::string_view> args) {
   if (interval_s < 0 || interval_s > kLongestInterval)
     return usage_error(kCheckSubcommand, fmt::format("--interval takes 0 to {:.0f} seconds", kLongestInterval));
 
-  const LoadOptions load_options{.jobs = std::min(jobs, kMostJobs), .native_lookup = !no_symbols};
+  ProgressLine progress;
+  const LoadOptions load_options{.jobs = std::min(jobs, kMostJobs), .progress = progress.listener(), .native_lookup = !no_symbols};
   Result<LoadedEvidence> evidence = load_evidence(inputs, load_options);
+  progress.clear();
   if (!evidence) return input_error(evidence.error());
   std::optional<Observation> seen;
   if (is_live(evidence->job) && interval_s > 0) {

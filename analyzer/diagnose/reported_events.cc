@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "base/rank_ranges.h"
 #include "diagnose/reported_view.h"
@@ -26,6 +27,12 @@ std::string fix_of(std::string_view finding_class) {
 std::ptrdiff_t order_of(const Event* event) {
   constexpr std::string_view kOrder[] = {"hardware_fault", "out_of_memory", "host_frozen", "library_fault", "network_fault", "peer_crashed"};
   return std::ranges::find(kOrder, event->finding_class) - std::begin(kOrder);
+}
+
+/// A connection between ranks, not one to a data set or a registry.
+bool is_of_the_job(std::string_view text) {
+  constexpr std::string_view kWords[] = {"NCCL", "nccl", "gloo", "c10d", "TCPStore", "ProcessGroup", "remote process", "torch.distributed", "Net :", "NET/"};
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
 /// Nodes that say of themselves that something is wrong with them. What a rank says of its peers names none.
@@ -55,7 +62,7 @@ void add_reported_events(ReportedView& view) {
   const bool is_told = !proving.empty();
   if (!is_told) {
     // A broken connection without a rank that waits elsewhere is all there is: the peer went away first.
-    const auto broken = std::ranges::find_if(events, [](const Event* event) { return event->finding_class == "peer_crashed" && !event->seq; });
+    const auto broken = std::ranges::find_if(events, [](const Event* event) { return event->finding_class == "peer_crashed" && !event->seq && is_of_the_job(event->text); });
     if (broken == events.end() || !view.undecided() || !view.waits().empty() || !view.of(ReportedKind::kAbsent).empty() || !view.of(ReportedKind::kProgress).empty()) return;
     if (!view.job().programs().empty()) return;
     proving.push_back(*broken);

@@ -89,6 +89,7 @@ bool add_group_progress(ReportedView& view, const std::string& group, const Grou
     events.push_back(progress.event);
     if (events.size() <= 10) {
       words += fmt::format("{}rank {} enqueued {} and completed {}", words.empty() ? "" : ", ", rank, progress.enqueued, progress.completed);
+      if (progress.event->seq) words += fmt::format(", stuck in {}", *progress.event->seq);
     }
   }
   // Ranks that never enqueued the call that the others wait in, and are not behind by their own watchdog's delay.

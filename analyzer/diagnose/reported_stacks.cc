@@ -73,7 +73,7 @@ void add_launch_counts(ReportedView& view) {
                           far ? "compare the calls of the two sides from there on"
                               : "ask RAS again some seconds later (ncclras): if the numbers stand still, collect a stack of the ranks that are behind, which it does not list");
   draft.finding.explanation = words + (far ? "" : "; one call ahead is normal in a job that runs, and the ranks that are listed are the fewer, not the guilty");
-  if (!function.first.empty()) draft.finding.explanation += fmt::format("; on communicator {}", function.first);
+  if (!function.first.empty()) draft.finding.explanation += fmt::format("; on communicator {}, by whose ranks RAS counts", function.first);
   if (far) {
     draft.finding.divergent_ranks.assign(counts.ranks.begin(), counts.ranks.end());
     draft.finding.divergent_meaning = DivergentMeaning::kMinority;

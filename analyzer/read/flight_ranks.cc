@@ -35,6 +35,13 @@ std::optional<std::set<std::int32_t>> candidates(const FlightDump& dump) {
 
 std::vector<std::int32_t> numbers_of_name(std::string_view path) {
   std::string_view name = path.substr(path.find_last_of('/') + 1);
+  // "FILE=RANK": told by the user, and nothing else in the name counts.
+  if (const std::size_t equals = name.find_last_of('='); equals != std::string_view::npos && equals + 1 < name.size() && equals > 0 &&
+                                                         std::ranges::all_of(name.substr(equals + 1), is_digit)) {
+    std::int32_t told = -1;
+    const std::string_view digits = name.substr(equals + 1);
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), told).ec == std::errc{}) return {told};
+  }
   if (const std::size_t dot = name.find_last_of('.'); dot != std::string_view::npos && dot > 0 &&
                                                       !std::ranges::all_of(name.substr(dot + 1), is_digit)) {
     name = name.substr(0, dot);
@@ -107,7 +114,7 @@ std::vector<FlightRank> flight_ranks(std::vector<std::unique_ptr<FlightDump>>& d
       dumps[open[n]]->warnings.push_back(fmt::format("neither its name nor its groups tell its rank: taken as rank {}, by its place "
                                                      "among the names", free[n]));
     } else {
-      result[open[n]].why = "neither its name nor its groups tell which rank wrote it: put the rank into its name (..._rank_3)";
+      result[open[n]].why = "neither its name nor its groups tell which rank wrote it: put the rank into its name (..._rank_3), or pass it as FILE=RANK";
     }
   }
   return result;

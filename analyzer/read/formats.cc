@@ -8,6 +8,7 @@
 #include "read/log_file.h"
 #include "read/pack_file.h"
 #include "read/packed_traces.h"
+#include "read/ras_json.h"
 #include "read/trace_set.h"
 #include "read/trace_tables.h"
 
@@ -25,9 +26,10 @@ constexpr EvidenceFormat kFormats[] = {
      .looks_like = looks_like_flight_json,
      .parse = parse_flight_json,
      .join = join_flight_dumps},
+    {.name = "NCCL RAS answer (JSON)", .looks_like = looks_like_ras_json, .parse = parse_ras_json, .join = join_logs},
     {.name = "JSONL call list", .looks_like = looks_like_jsonl_calls, .read = read_jsonl_calls},
     {.name = "Job JSON", .looks_like = looks_like_job_json, .read = read_job_json},
-    {.name = "job log", .looks_like = looks_like_log, .parse = parse_log, .join = join_logs},
+    {.name = "job log", .looks_like = looks_like_log, .parse = parse_log, .parse_stream = parse_log_stream, .join = join_logs},
 };
 
 }  // namespace

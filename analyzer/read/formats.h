@@ -1,12 +1,14 @@
 // The table of evidence formats that load_job() knows.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/byte_source.h"
 #include "base/result.h"
 #include "read/job_intake.h"
 
@@ -19,6 +21,9 @@ struct ParsedEvidence {
   ParsedEvidence& operator=(const ParsedEvidence&) = delete;
   virtual ~ParsedEvidence() = default;
 };
+
+/// Told now and then while a long input is read: bytes taken from the file, and how many it has, 0 = not known. May come from any thread.
+using ReadProgress = std::function<void(std::string_view path, std::uint64_t taken, std::uint64_t size)>;
 
 /// How one kind of file is recognised and read.
 struct EvidenceFormat {
@@ -33,6 +38,8 @@ struct EvidenceFormat {
   /// Or: the file is closed after `parse`, which may run in any thread, and `join` gets the results in the order of the paths. By
   /// result: the Error where it could not be used. Formats with the same `join` are joined together.
   Result<std::unique_ptr<ParsedEvidence>> (*parse)(const EvidenceFile& file) = nullptr;
+  /// For formats that one pass can read, beside `parse`: bounded memory for an input of any length.
+  Result<std::unique_ptr<ParsedEvidence>> (*parse_stream)(std::string_view path, ByteSource& source, const ReadProgress& progress) = nullptr;
   std::vector<std::optional<Error>> (*join)(std::vector<std::unique_ptr<ParsedEvidence>> parsed, JobIntake& intake) = nullptr;
 };
 

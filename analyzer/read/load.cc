@@ -15,6 +15,7 @@
 #include "base/mapped_file.h"
 #include "read/foreign_file.h"
 #include "read/formats.h"
+#include "read/open_input.h"
 #include "read/trace_directory.h"
 
 namespace lockstep {
@@ -54,7 +55,7 @@ std::optional<Error> list_directory(const std::string& path, std::vector<InputPa
 /// Opens and reads the files of a job, and keeps those that are read together until all are there.
 class FileReader {
  public:
-  explicit FileReader(JobIntake& intake) : intake_(intake) {}
+  FileReader(JobIntake& intake, const ReadProgress& progress) : intake_(intake), progress_(progress) {}
 
   /// Parses what can be parsed by itself, in so many threads; read() then takes it from there.
   void prepare(std::span<const InputPath> inputs, unsigned threads) {
@@ -64,13 +65,15 @@ class FileReader {
     const auto work = [&] {
       for (std::size_t i = next++; i < inputs.size(); i = next++) {
         if (inputs[i].is_trace || inputs[i].path == "-" || !fs::is_regular_file(inputs[i].path)) continue;  // a pipe gives its bytes once
-        const Result<MappedFile> file = MappedFile::open(inputs[i].path);
-        if (!file) continue;
-        const EvidenceFormat* format = find_format(file->contents());
-        if (format == nullptr || format->parse == nullptr) continue;
-        prepared_[i].format = format;
-        prepared_[i].parsed.emplace(format->parse({.path = inputs[i].path, .contents = file->contents()}));
-        prepared_[i].shortened = file->was_shortened();
+        Result<OpenedInput> opened = open_input(inputs[i].path, progress_);
+        if (!opened || opened->format == nullptr || opened->format->parse == nullptr) continue;
+        prepared_[i].format = opened->format;
+        if (opened->parsed) {
+          prepared_[i].parsed.emplace(std::move(opened->parsed));
+          continue;
+        }
+        prepared_[i].parsed.emplace(opened->format->parse({.path = inputs[i].path, .contents = opened->file->contents()}));
+        prepared_[i].shortened = opened->file->was_shortened();
       }
     };
     std::vector<std::jthread> workers;
@@ -83,26 +86,27 @@ class FileReader {
       if (prepared.shortened && !shortened_) shortened_ = input.path;
       return take(input, prepared.format, *std::move(prepared.parsed));
     }
-    // A recorder reserves its file once. Thousands of them would not fit into memory.
-    Result<MappedFile> file = input.is_trace ? MappedFile::open(input.path, 0) : MappedFile::open(input.path);
-    if (!file) return fail(input, file.error());
-    const std::string_view contents = file->contents();
-    const EvidenceFormat* format = find_format(contents);
+    Result<OpenedInput> opened = input.is_trace ? open_trace(input.path) : open_input(input.path, progress_);
+    if (!opened) return fail(input, opened.error());
+    const EvidenceFormat* format = opened->format;
+    if (opened->parsed) return take(input, format, std::move(opened->parsed));
+    MappedFile& mapped = *opened->file;
+    const std::string_view contents = mapped.contents();
     if (format == nullptr) {
       return fail(input, {ErrorCode::kUnreadable,
                           fmt::format("{}: {}", input.path, what_it_looks_like(contents.substr(0, kHeadBytes)))});
     }
     if (format->read_together != nullptr) {
-      kept_[format].push_back({input, *std::move(file)});
+      kept_[format].push_back({input, std::move(mapped)});
       return;
     }
     if (format->parse != nullptr) {
       auto parsed = format->parse({.path = input.path, .contents = contents});
-      note_shortened(input, *file);
+      note_shortened(input, mapped);
       return take(input, format, std::move(parsed));
     }
     const Result<std::size_t> programs = format->read({.path = input.path, .contents = contents}, intake_);
-    note_shortened(input, *file);
+    note_shortened(input, mapped);
     if (!programs) return fail(input, programs.error());
     ++used_;
   }
@@ -149,6 +153,15 @@ class FileReader {
   std::vector<Error> errors{};
 
  private:
+  /// A recorder reserves its file once: it is mapped whatever its size. Thousands of them would not fit into memory.
+  static Result<OpenedInput> open_trace(const std::string& path) {
+    Result<MappedFile> file = MappedFile::open(path, 0);
+    if (!file) return file.error();
+    OpenedInput opened{.format = find_format(file->contents())};
+    opened.file.emplace(*std::move(file));
+    return opened;
+  }
+
   void note_shortened(const InputPath& input, const MappedFile& file) {
     if (!shortened_ && file.was_shortened()) shortened_ = input.path;
   }
@@ -174,6 +187,7 @@ class FileReader {
     std::unique_ptr<ParsedEvidence> parsed;
   };
   JobIntake& intake_;
+  const ReadProgress& progress_;
   std::map<const EvidenceFormat*, std::vector<KeptFile>> kept_;
   std::map<decltype(EvidenceFormat::join), std::vector<ParsedFile>> parsed_;
   std::size_t used_ = 0;
@@ -195,7 +209,7 @@ Result<LoadedEvidence> load_once(std::span<const std::string> paths, const LoadO
                                  std::optional<std::string>& shortened) {
   JobIntake intake;
   intake.set_native_lookup(options.native_lookup);
-  FileReader reader(intake);
+  FileReader reader(intake, options.progress);
   std::vector<InputPath> inputs;
   for (const std::string& path : paths) {
     std::error_code ignored;

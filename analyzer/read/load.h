@@ -7,11 +7,13 @@
 #include "base/result.h"
 #include "model/job.h"
 #include "model/reported.h"
+#include "read/formats.h"
 
 namespace lockstep {
 
 struct LoadOptions {
   unsigned jobs = 1;          ///< threads that parse files, for formats whose files can be parsed by themselves
+  ReadProgress progress{};    ///< empty: nobody wants to know
   bool native_lookup = true;  ///< look native call sites up in the program files of this machine
 };
 

@@ -38,6 +38,34 @@ Result<std::unique_ptr<ParsedEvidence>> parse_log(const EvidenceFile& file) {
   return std::unique_ptr<ParsedEvidence>(std::move(log));
 }
 
+Result<std::unique_ptr<ParsedEvidence>> parse_log_stream(std::string_view path, ByteSource& source, const ReadProgress& progress) {
+  constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
+  constexpr std::size_t kEnoughBytes = std::size_t{1} << 20;
+  constexpr std::uint64_t kToldBytes = std::uint64_t{32} << 20;
+  auto log = std::make_unique<ParsedLog>();
+  log->path = path;
+  LogReader reader(*log);
+  std::string buffer(kBufferBytes, '\0');
+  std::size_t filled = 0;
+  std::uint64_t told = 0;
+  for (bool ended = false; !ended;) {
+    while (filled < kEnoughBytes && !ended) {
+      const Result<std::size_t> got = source.read(buffer.data() + filled, buffer.size() - filled);
+      if (!got) log->warnings.push_back(got.error().message);
+      ended = !got || *got == 0;
+      filled += got ? *got : 0;
+    }
+    const std::size_t used = reader.feed(std::string_view(buffer).substr(0, filled), ended);
+    buffer.replace(0, filled - used, buffer, used, filled - used);
+    filled -= used;
+    if (progress && source.taken() - told >= kToldBytes) {
+      told = source.taken();
+      progress(path, told, source.file_size());
+    }
+  }
+  return std::unique_ptr<ParsedEvidence>(std::move(log));
+}
+
 std::vector<std::optional<Error>> join_logs(std::vector<std::unique_ptr<ParsedEvidence>> parsed, JobIntake& intake) {
   std::vector<std::optional<Error>> failures(parsed.size());
   ReportedEvidence& reported = intake.reported();
@@ -59,6 +87,10 @@ std::vector<std::optional<Error>> join_logs(std::vector<std::unique_ptr<ParsedEv
     const auto number = static_cast<std::uint32_t>(reported.files.size());
     reported.files.push_back(log.path);
     reported.dropped += log.dropped;
+    for (const std::string& warning : log.warnings) {
+      intake.builder().warn(warning + ": what stands before it is used");
+      intake.builder().set_incomplete();
+    }
     for (const auto& [rank, place] : log.places) add_place(rank, place, reported);
     for (ReportedEvent& event : log.events) {
       event.file = number;

@@ -257,6 +257,7 @@ constexpr LogGrammar kGrammars[] = {
     {"pgwrapper", R"(Error when verifying shape tensors for collective (?P<op>\w+) on rank (?P<rank>\d+)\..*Got shapes: (?P<shape>.*))", side},
     {"pgwrapper", R"(Detected mismatch between collectives on ranks)", differs},
     {"ddp", R"(DDP expects same model across all ranks, but Rank (?P<rank>\d+) has \d+ params, while rank (?P<rank2>\d+) has inconsistent \d+ params)", differs},
+    {"ddp", R"((?:\[(?P<rank2>\d+)\]: )?params\[\d+\] in this process with sizes .* appears not to match (?:sizes|strides) of the same param in process (?P<rank>\d+))", differs},
     {"pgwrapper", R"(Tensor Tensor (?:shapes|dtypes|devices): .*vs .*)", differs},
     // torch: watchdog
     {"torch", R"(raised the following async exception: (?P<what>.*))", async_exception},
@@ -273,6 +274,7 @@ constexpr LogGrammar kGrammars[] = {
     {"torch", R"(Stack trace of the failed collective not found.*)", hint},
     {"torch", R"(^#\d+ (?:all_reduce|all_gather|reduce_scatter|broadcast|all_to_all|barrier|reduce|gather|scatter|send|recv)\w* from .*distributed_c10d\.py:\d+)", hint},
     {"torch", R"(we are taking the entire process down)", hint},
+    {"torch", R"(client socket has (?:timed out|failed).*)", hint},
     {"torch", R"((?:Timed out after \d+ seconds waiting for clients\.|wait timeout after \d+ms).*)", hint},
     // gloo and monitored barriers
     {"gloo", R"(Ranks? (?P<ranks>\d[\d, ]*) failed to pass (?P<op>monitoredBarrier))", absent},
@@ -405,7 +407,7 @@ const RE2& log_trigger() {
       "emote process exited|disagreement between|DDP expects| ranks: |Missing ranks|Stalled ops|Mismatched |Horovod|Got completion|NCCL|nccl|Call to |"
       "Communicator ranks|launched|considered dead| -- (?:GPU|\\[process)|Culprit rank|put sizes: |[Oo]ut ?[Oo]f ?[Mm]emory|OutOfMemory|"
       "cudaErrorMemory|hipErrorOut|oom|OOM|Killed process|Xid|CUDA|ncorrectable|(?i:nvlink)|ardware error|off the bus|illegal memory|device-side|"
-      "ink (?:is )?down|Tensor Tensor |taking the entire process|for clients|wait timeout|dump(?:ing|s| signal)|Flight ?Recorder|flight recorder|Stack trace of|subset of ranks|ranks successfully|Comm\\. Op|comm op: |MISMATCH|missing ranks: |Not all ranks|expected ranks|: tasks? \\d|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
+      "ink (?:is )?down|Tensor Tensor |taking the entire process|for clients|wait timeout|dump(?:ing|s| signal)|Flight ?Recorder|flight recorder|Stack trace of|subset of ranks|client socket|appears not to match|ranks successfully|Comm\\. Op|comm op: |MISMATCH|missing ranks: |Not all ranks|expected ranks|: tasks? \\d|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
       "SIG(?:KILL|SEGV|BUS)|exit ?code|return code|exited with|exit status|Error\\b|Exception\\b|[Cc]heckpoint|aving |valuat|alidation|"
       "reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|been destroyed|didn't join|\\d+ (?:started|finished) ranks:|\\] started |(?:dataloader|serialization)\\.py|"
       "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]|"

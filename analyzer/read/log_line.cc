@@ -40,7 +40,7 @@ LogLine clean_log_line(std::string_view line, std::string& buffer) {
   static const RE2 kRay(R"(^\([\w.-]+ pid=(\d{1,10})(?:, ip=([\d.]{7,15}))?\) )");
   static const RE2 kPod(R"(^(?:\[pod/([a-z0-9][a-z0-9.-]{0,252})/[\w.-]{1,80}\] ?|([\w.-]{1,80}) +\| ))");
   // pdsh and DeepSpeed's launcher; only before what begins a line of its own, since "error: " looks alike.
-  static const RE2 kHost(R"(^([A-Za-z][\w.-]*\d[\w.-]*): (?:\[|\()");
+  static const RE2 kHost(R"(^([A-Za-z][\w.-]*\d[\w.-]*): [\[(])");
   while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
   if (line.find('\x1b') != std::string_view::npos || line.find('\r') != std::string_view::npos) {
     strip_escapes(line, buffer);

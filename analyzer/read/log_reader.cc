@@ -68,7 +68,8 @@ std::string excerpt_of(std::string_view text) {
 LogReader::LogReader(ParsedLog& log) : log_(log) {
   // A log of one rank often says so in its name only.
   const std::string_view name = std::string_view(log.path).substr(log.path.find_last_of('/') + 1);
-  if (name.find("rank") != std::string_view::npos) {
+  const bool is_told = name.find_last_not_of("0123456789") != std::string_view::npos && name[name.find_last_not_of("0123456789")] == '=' && name.back() != '=';
+  if (is_told || name.find("rank") != std::string_view::npos) {
     const auto numbers = numbers_of_name(log.path);
     if (!numbers.empty()) file_rank_ = numbers.front();
   }

@@ -19,6 +19,7 @@ struct ParsedLog final : ParsedEvidence {
   std::vector<ReportedEvent> events{};
   std::map<std::int32_t, ReportedPlace> places{};  ///< by rank
   std::size_t dropped = 0;
+  std::vector<std::string> warnings{};  ///< about the input as a whole
   LogCalls calls{};
 };
 

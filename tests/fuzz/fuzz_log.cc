@@ -6,6 +6,7 @@
 #include "base/mapped_file.h"
 #include "fuzz/fuzz_reader.h"
 #include "read/log_file.h"
+#include "read/ras_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lockstep;
@@ -13,6 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(padded.data(), size);
   static_cast<void>(looks_like_log(bytes));
   std::vector<std::unique_ptr<ParsedEvidence>> parsed;
+  if (looks_like_ras_json(bytes)) {
+    if (auto answer = parse_ras_json({.path = "ras.json", .contents = bytes})) parsed.push_back(*std::move(answer));
+  }
   auto log = parse_log({.path = "job.log", .contents = bytes});
   expect(log.has_value(), "a log is always read");
   parsed.push_back(*std::move(log));

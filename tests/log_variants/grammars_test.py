@@ -13,6 +13,7 @@ import sys
 def faults(sample, lockstep):
     done = subprocess.run([lockstep, "check", "--format", "json", "-"], input="\n".join(sample["log"]) + "\n", capture_output=True, text=True, timeout=60)
     try:
+        assert not done.stderr, done.stderr
         report = json.loads(done.stdout)
     except ValueError:
         return [f"no report: {done.stderr.strip()}"]

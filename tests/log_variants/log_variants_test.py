@@ -31,7 +31,8 @@ def main():
         log = "\n".join(case["log"]) + "\n"
         done = subprocess.run([sys.argv[1], "check", "--format", "json", "-"], input=log, capture_output=True, text=True, timeout=60)
         try:
-            report = json.loads(done.stdout)
+            assert not done.stderr, done.stderr
+        report = json.loads(done.stdout)
         except ValueError:
             problems = [f"no report: {done.stderr.strip()}"]
         else:

@@ -46,6 +46,7 @@ KINDS = {
     "containerd": every(lambda i, line: f"2025-11-02T03:22:1{i % 10}.123456789+00:00 stderr F {line}"),
     "pod": every(lambda i, line: f"[pod/trainer-abc-{i % 4}/pytorch] {line}"),
     "compose": every(lambda i, line: f"trainer-{i % 4}  | {line}"),
+    "pdsh": every(lambda i, line: f"gpu{i % 4}: {line}" if line.startswith("[") else line),
     "noise": noise,
     "cut": cut,
     "wrapped_120": hard_wrap(120),
@@ -71,6 +72,7 @@ UNNAMED = re.compile(r"^\s*(?:- )?\[\d|\]\s*started |<stderr>:\d+!?: \[|^\d+!?: 
 def check(lockstep, lines):
     done = subprocess.run([lockstep, "check", "--format", "json", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120)
     try:
+        assert not done.stderr, done.stderr
         return json.loads(done.stdout)
     except ValueError:
         return {"verdict": f"no report: {done.stderr.strip()}", "findings": []}

@@ -58,7 +58,7 @@ TEST(LoadJobDamage, UnusableFilesBesideGoodOnes) {
   } const cases[] = {{"EmptyFile", "", "empty"},
                      {"NulBytes", "\0\0\0\0\0\0\0\0"sv, "nothing but NUL bytes"},
                      {"Elf", "\x7f" "ELF\2\1\1"sv, "an ELF program"},
-                     {"Gzip", "\x1f\x8b\x08\0"sv, "a gzip archive"},
+                     {"Gzip", "\x1f\x8b\x08\0"sv, "its gzip data end too early"},
                      {"Zip", "PK\x03\x04\x14"sv, "a zip archive"},
                      {"Png", "\x89PNG\r\n"sv, "a PNG picture"},
                      {"Utf16", "\xff\xfe{\0"sv, "UTF-16 text"},
@@ -73,6 +73,23 @@ TEST(LoadJobDamage, UnusableFilesBesideGoodOnes) {
     EXPECT_FALSE(job->quality().complete);
     EXPECT_TRUE(has_warning(*job, dir.path() + "/" + name + ": " + std::string(seems))) << all_warnings(*job);
   }
+}
+
+TEST(LoadJob, TakesTheRankThatIsToldForAFile) {
+  const TempDir dir;
+  const std::string stack = "  all_reduce (torch/distributed/distributed_c10d.py:2501)\n";
+  const std::vector<std::string> files{dir.write("stack_a.txt", stack) + "=4", dir.write("stack_b.txt", "  barrier (torch/distributed/distributed_c10d.py:3685)\n") + "=2"};
+  const auto evidence = load_evidence(files);
+  ASSERT_TRUE(evidence);
+  ASSERT_EQ(evidence->reported.events.size(), 2U);
+  EXPECT_EQ(evidence->reported.events[0].rank, 4);
+  EXPECT_EQ(evidence->reported.events[1].rank, 2);
+}
+
+TEST(LoadJob, AFileWhoseNameEndsInANumberIsItself) {
+  const TempDir dir;
+  EXPECT_TRUE(load({dir.write("job=3", kRank0)}));
+  EXPECT_FALSE(load({dir.path() + "/absent=3"}));
 }
 
 TEST(LoadJobDamage, NothingReadable) {
