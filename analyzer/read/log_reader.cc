@@ -39,8 +39,8 @@ struct LongLine {
   RE2 begins, is_whole;
 };
 
-const std::array<LongLine, 12>& long_lines() {
-  static const std::array<LongLine, 12> lines{{
+const std::array<LongLine, 13>& long_lines() {
+  static const std::array<LongLine, 13> lines{{
       {RE2(R"(ProcessGroup\w+\.cpp:\d+\] |Watchdog caught|Work\w+\((?:SeqNum|OpType))"),
        RE2(R"(OpType=.*(?:ran for \d+ milliseconds before|timed out|raised the following async exception: .{40})|last completed (?:NCCL )?work: -?\d+(?:\D|$)|\] Running collective: .*(?:OpType=\w+\)|TensorDtypes=\w+,))")},
       {RE2(R"(\[PG [^\]]*(?:\]|$))"), RE2(R"(last completed (?:NCCL )?work: -?\d+(?:\D|$)|(?i:dumping|terminated with exception: \S|watchdog got stuck for \d+ sec|flight recorder))")},
@@ -49,6 +49,7 @@ const std::array<LongLine, 12>& long_lines() {
       {RE2(R"(\[Rank \d+\]: Ranks? \d|Rank \d+ successfully reached)"), RE2(R"(failed to pass monitoredBarrier in \d+ ms|monitoredBarrier, but received errors .*rank \d+)")},
       {RE2(R"(opCount [0-9a-f]+ sendbuff)"), RE2(R"(\[nranks=\d+\])")},
       {RE2(R"(NET/IB ?: Got)"), RE2(R"(completion .*(?:error \d+,|status=[\w(]+\)? opcode))")},
+      {RE2(R"(params\[\d+\] in this process)"), RE2(R"(same param in process \d+)")},
       {RE2(R"(DDP expects same model)"), RE2(R"(inconsistent \d+ params)")},
       {RE2(R"(Stalled ops:|\[(?:missing|ready) ranks:)"), RE2(R"(\[(?:missing|ready) ranks: [\d, ]+\])")},
       {RE2(R"(Mismatched [A-Z]+ )"), RE2(R"(but another rank .*\.)")},
@@ -152,8 +153,8 @@ std::string_view LogReader::whole_line(std::string_view text, bool is_last, Line
 /// The lines behind "Missing ranks:" have no word that all of them share. Horovod from 0.17 on: by rank, the tensors that it has
 /// not submitted.
 std::size_t LogReader::read_missing_ranks(std::string_view text, std::size_t at) {
-  static const RE2 kTensors(R"(^\[([^\[\]]+)\]\s*$)");
-  static const RE2 kNumbered(R"(^(\d+)!?: \[([^\[\]]+)\]\s*$)");
+  static const RE2 kTensors(R"(^\[([^\[\]]+)\]?\s*$)");
+  static const RE2 kNumbered(R"(^(\d+)!?: \[([^\[\]]+)\]?\s*$)");
   while (at < text.size()) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const LogLine line = clean_log_line(text.substr(at, std::min(end - at, kLongestLine)), buffer_);
@@ -169,6 +170,16 @@ std::size_t LogReader::read_missing_ranks(std::string_view text, std::size_t at)
     ++line_;
     keep({.kind = ReportedKind::kAbsent, .line = line_, .text = excerpt_of(line.text), .op = tensors.substr(0, tensors.find(',')), .ranks = {number}});
     at = std::min(end + 1, text.size());
+    // A list that goes on behind a broken line.
+    for (int n = 0; n < 8 && line.text.find(']') == std::string_view::npos && at < text.size(); ++n) {
+      const std::size_t next = std::min(text.find('\n', at), text.size());
+      const std::string_view more = text.substr(at, next - at);
+      std::string scratch;
+      if (clean_log_line(more.substr(0, kLongestLine), scratch).has_prefix) break;
+      ++line_;
+      at = std::min(next + 1, text.size());
+      if (more.find(']') != std::string_view::npos) break;
+    }
   }
   return at;
 }

@@ -32,7 +32,7 @@ def main():
         done = subprocess.run([sys.argv[1], "check", "--format", "json", "-"], input=log, capture_output=True, text=True, timeout=60)
         try:
             assert not done.stderr, done.stderr
-        report = json.loads(done.stdout)
+            report = json.loads(done.stdout)
         except ValueError:
             problems = [f"no report: {done.stderr.strip()}"]
         else:
