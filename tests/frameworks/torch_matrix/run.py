@@ -20,7 +20,7 @@ EVERYWHERE = {  # job -> verdicts that fit
     "children": ("consistent",),
     "spawn": ("consistent",),
     "interrupt": ("consistent",),
-    "exit": ("consistent",),
+    "exit": ("consistent", "insufficient"),  # nobody says that a process which leaves so has ended
     "exception": ("imbalance", "other_cause"),
     "kill": ("imbalance", "other_cause", "insufficient"),
     "without-torch": ("nothing",),
