@@ -234,6 +234,7 @@ class TableReader {
     const FileHeader& header = tables_.header;
     for (std::uint32_t i = 0; i < header.comm_entry_count; ++i) {
       const std::uint64_t at = header.comm_table_offset + std::uint64_t{i} * header.comm_entry_bytes;
+      if (!bytes_.has(at, sizeof(CommEntry))) break;  // the header may claim billions that a cut file does not have
       const auto id = bytes_.acquire<std::uint32_t>(at);
       if (id == 0) continue;
       const auto table_entry = bytes_.get<CommEntry>(at);
