@@ -34,6 +34,16 @@ std::int32_t first_number(std::initializer_list<const char*> names, std::int32_t
   return fallback;
 }
 
+// After the address where torch's ranks meet, if the environment says it.
+bool name_by_meeting_place(Config& config, Text& run) noexcept {
+  const char* address = variable("MASTER_ADDR");
+  const char* port = variable("MASTER_PORT");
+  if (address == nullptr || port == nullptr) return false;
+  copy(config.launcher, "torch");
+  run.add("torch-").add_name(address).add("-").add_name(port);
+  return true;
+}
+
 // Which launch this process belongs to, in words that every process of it has: most specific first. A
 // scheduler's job id alone would mix the launches of one job, hence the step; a PMIx name space alone may
 // come back after a restart of the host's process numbers, hence the address of the launcher.
@@ -68,11 +78,8 @@ void read_run(Config& config) noexcept {
   } else if (const char* pals = variable("PALS_APID")) {
     copy(config.launcher, "pals");
     run.add("pals-").add_name(pals);
-  } else if (const char* address = variable("MASTER_ADDR"); address != nullptr && variable("MASTER_PORT") != nullptr &&
-             variable("RANK") != nullptr && variable("WORLD_SIZE") != nullptr) {
-    // torch's variables, set by hand or by an operator: the ranks share no parent, but the address where they meet.
-    copy(config.launcher, "torch");
-    run.add("torch-").add_name(address).add("-").add_name(variable("MASTER_PORT"));
+  } else if (variable("RANK") != nullptr && variable("WORLD_SIZE") != nullptr && name_by_meeting_place(config, run)) {
+    // Its ranks share no parent, where they were started by hand or by an operator.
   } else {
     return;
   }
@@ -125,6 +132,14 @@ std::uint64_t parse_size(const char* text, std::uint64_t fallback) noexcept {
   if (*text == 'i') ++text;
   if (*text == 'B' || *text == 'b') ++text;
   return *text == '\0' ? value : fallback;
+}
+
+void take_rank(Config& config, std::int32_t rank, std::int32_t ranks) noexcept {
+  if (config.run[0] != '\0' || config.rank >= 0) return;
+  config.rank = rank;
+  config.ranks = ranks;
+  Text run(config.run);
+  if (name_by_meeting_place(config, run)) run.add(".r").add_number(first_number({"LOCKSTEP_ATTEMPT"}, 0));
 }
 
 void read_config(Config& config) noexcept {

@@ -29,6 +29,9 @@ struct Config {
 /// Fills `config` from the environment. No allocation, no system call.
 void read_config(Config& config) noexcept;
 
+/// Without a launcher: the place that the program itself gives to this process, before its file is made. Keeps what a launcher said.
+void take_rank(Config& config, std::int32_t rank, std::int32_t ranks) noexcept;
+
 /// The value of a decimal number with nothing behind it; `fallback` for anything else.
 std::int64_t parse_number(const char* text, std::int64_t fallback) noexcept;
 /// "16M" -> 16777216; `fallback` for anything that is no size.

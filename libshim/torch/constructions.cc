@@ -44,6 +44,27 @@ long number(PyObject* object, long fallback) noexcept {
   return fallback;
 }
 
+struct Place {
+  long rank = -1;
+  long ranks = -1;
+};
+
+/// What init_process_group is told, or finds in the environment.
+Place place_in_job(PyObject* arguments, PyObject* keywords) noexcept {
+  Place place{number(argument(arguments, keywords, 4, "rank"), -1), number(argument(arguments, keywords, 3, "world_size"), -1)};
+  if (place.ranks < 0) place.ranks = parse_number(std::getenv("WORLD_SIZE"), -1);
+  if (place.rank < 0) place.rank = parse_number(std::getenv("RANK"), -1);
+  return place;
+}
+
+/// Children of torch.multiprocessing.spawn have no launcher: the first of their calls says who they are, before the file has a name.
+void take_place(PyObject* arguments, PyObject* keywords) noexcept {
+  const ErrorKeeper keep;
+  const auto [rank, ranks] = place_in_job(arguments, keywords);
+  if (recorder_is_on() || rank < 0 || ranks <= rank || ranks > 1 << 16) return;
+  take_rank(g_recorder.config, static_cast<std::int32_t>(rank), static_cast<std::int32_t>(ranks));
+}
+
 Ref default_group() noexcept {
   const Ref members = attribute(loaded_module(kModule), "GroupMember");
   Ref world = attribute(members.get(), "WORLD");
@@ -79,12 +100,7 @@ Construction describe(OpKind kind, PyObject* arguments, PyObject* keywords) noex
   Construction made{.kind = kind, .record = {}};
   switch (kind) {
     case OpKind::kInit: {
-      const char* ranks = std::getenv("WORLD_SIZE");
-      const char* rank = std::getenv("RANK");
-      long size = number(argument(arguments, keywords, 3, "world_size"), -1);
-      long mine = number(argument(arguments, keywords, 4, "rank"), -1);
-      if (size < 0) size = parse_number(ranks, -1);
-      if (mine < 0) mine = parse_number(rank, -1);
+      const auto [mine, size] = place_in_job(arguments, keywords);
       if (size > 0 && size <= 1 << 16 && mine >= 0 && mine < size) {
         made.comm = add_world(static_cast<std::int32_t>(mine), static_cast<std::int32_t>(size));
       }
@@ -127,6 +143,7 @@ Comm* made_by(OpKind kind, PyObject* result) noexcept {
 
 PyObject* call(std::size_t index, PyObject* original, PyObject* arguments, PyObject* keywords) noexcept {
   const OpKind kind = kFunctions[index].kind;
+  if (kind == OpKind::kInit) take_place(arguments, keywords);
   if (!recording_is_possible()) return g_python.PyObject_Call(original, arguments, keywords);
   begin_file();
   Construction made;

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <future>
+#include <set>
+#include <string>
 
 #include "read_trace.h"
 #include "run_host.h"
@@ -133,6 +136,27 @@ TEST_F(Torch, TheRankThatTheProgramGivesIsTheRankOfTheJob) {
     EXPECT_EQ(trace.process.env_rank, 1 - rank);
     EXPECT_EQ(trace.comms.at(of_kind(trace, OpKind::kBroadcast).at(0).record.comm).record.rank, rank);
   }
+}
+
+TEST_F(Torch, RanksThatTheProgramSpawnsAreOneRun) {
+  const TemporaryDirectory directory;
+  const std::string traces = directory.path() + "/traces";
+  HostOptions options;
+  options.timeout_s = 120;
+  options.env = recorded_into(traces);
+  options.env.emplace_back("GLOO_SOCKET_IFNAME", "lo");
+  const HostRun run = run_host({kPython, std::string(SHIM_TEST_DIR) + "/hosts/torch_spawn.py", directory.path()}, options);
+  EXPECT_EQ(run.out, "both ended\n") << run.err;
+  std::set<std::string> runs;
+  std::set<std::int32_t> ranks;
+  for (const std::string& path : find_traces(traces)) {
+    const ReadTrace trace = read_trace(path);
+    runs.insert(std::filesystem::path(path).parent_path());
+    ranks.insert(trace.header.job_rank);
+    EXPECT_EQ(trace.header.job_ranks, 2);
+  }
+  EXPECT_EQ(runs.size(), 1U);
+  EXPECT_EQ(ranks, (std::set<std::int32_t>{0, 1}));
 }
 
 TEST_F(Torch, AnExceptionEndsACallThatNothingElseKnowsToBeOver) {
