@@ -215,16 +215,5 @@ TEST(Host, PollsInTurnAreOneRecordEach) {
   EXPECT_EQ(traces[0].calls[4].record.count, 1000U);
 }
 
-TEST(Host, StartUpCostsLessThanTwentyMilliseconds) {
-  const TemporaryDirectory directory;
-  double with = 1e9;
-  double without = 1e9;
-  for (int i = 0; i < 8; ++i) {
-    without = std::min(without, run_mode("plain", {}).seconds);
-    with = std::min(with, run_mode("plain", recorded_into(directory.path())).seconds);
-  }
-  EXPECT_LT(with - without, 0.020);
-}
-
 }  // namespace
 }  // namespace lockstep::shim_test
