@@ -60,9 +60,11 @@ def main():
             for p in group["params"]:
                 p.grad *= 1.0 / max(1.0, norm.item())
         optimizer.step()
-        mean = aggregate_loss(loss.detach().reshape(1), pipe_group)
+        logged = loss.detach().reshape(1)
+        mean = aggregate_loss(logged, pipe_group)
         if rank == 0:
             print("step %d loss %.5f norm %.5f" % (step, mean, norm.item()), flush=True)
+    # `logged` lives on: torch 1.13 may stop for good if gloo's thread is the last that holds a tensor while its group is destroyed.
     dist.destroy_process_group()
 
 

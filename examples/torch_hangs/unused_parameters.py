@@ -35,6 +35,7 @@ def log_loss(loss, step):
     dist.reduce(total, dst=0)
     if dist.get_rank() == 0:
         print("step %d loss %.5f" % (step, total.item() / dist.get_world_size()), flush=True)
+    return total
 
 
 def main():
@@ -52,7 +53,8 @@ def main():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        log_loss(loss, step)
+        logged = log_loss(loss, step)
+    # `logged` lives on: torch 1.13 may stop for good if gloo's thread is the last that holds a tensor while its group is destroyed.
     dist.destroy_process_group()
 
 
