@@ -196,26 +196,6 @@ Imbalance classify_extra(const Describer& describe, const Sides& sides, const De
   return {"extra_call", fmt::format("rank {} makes one such call more", rank)};
 }
 
-std::string_view fix_of_imbalance(std::string_view finding_class) {
-  if (finding_class == "count_differs_by_local_state") {
-    return "make the number of calls on a group independent of what a rank owns: combine locally over the loop and call once "
-           "after it, or let every member run the same number of rounds (keep empty items)";
-  }
-  if (finding_class == "uneven_iterations") {
-    return "give every rank the same number of batches (drop or pad the last), or let all ranks agree to stop before the next round";
-  }
-  if (finding_class == "rank_gated_call") {
-    return "move the call out of the condition, or make the condition the same on every member of the group";
-  }
-  if (finding_class == "early_exit") {
-    return "let the rank that leaves tell the others first (agree on an error flag), so that all leave at the same call";
-  }
-  if (finding_class == "creation_not_joined") {
-    return "call the creation on every rank of the parent, members or not";
-  }
-  return "make the call on every member of the group, or on none: the condition around it may not depend on local state";
-}
-
 void describe_mismatch(const Describer& describe, const CommunicatorDifference& difference, const Deviation& deviation,
                        const Sides& sides, Finding& finding) {
   const Edit& edit = deviation.alignment.edits.front();
@@ -320,6 +300,26 @@ void describe_imbalance(const Describer& describe, const CommunicatorDifference&
 }
 
 }  // namespace
+
+std::string_view fix_of_imbalance(std::string_view finding_class) {
+  if (finding_class == "count_differs_by_local_state") {
+    return "make the number of calls on a group independent of what a rank owns: combine locally over the loop and call once "
+           "after it, or let every member run the same number of rounds (keep empty items)";
+  }
+  if (finding_class == "uneven_iterations") {
+    return "give every rank the same number of batches (drop or pad the last), or let all ranks agree to stop before the next round";
+  }
+  if (finding_class == "rank_gated_call") {
+    return "move the call out of the condition, or make the condition the same on every member of the group";
+  }
+  if (finding_class == "early_exit") {
+    return "let the rank that leaves tell the others first (agree on an error flag), so that all leave at the same call";
+  }
+  if (finding_class == "creation_not_joined") {
+    return "call the creation on every rank of the parent, members or not";
+  }
+  return "make the call on every member of the group, or on none: the condition around it may not depend on local state";
+}
 
 Finding deviation_finding(const Describer& describe, const CommunicatorDifference& difference,
                           const Deviation& deviation) {

@@ -1,6 +1,8 @@
 // From a difference between the members of a communicator to a finding: which class it is, in the job's words.
 #pragma once
 
+#include <string_view>
+
 #include "diagnose/describe.h"
 #include "diagnose/difference.h"
 #include "diagnose/finding.h"
@@ -20,6 +22,9 @@ struct CountDifference {
 };
 /// Class, explanation and fix of a number of calls that differs; fills counts too.
 void explain_count_difference(const Describer& describe, const CountDifference& difference, Finding& finding);
+
+/// What to change where a number of calls differs, by class.
+std::string_view fix_of_imbalance(std::string_view finding_class);
 
 /// A difference that fingerprints prove, between calls that no record holds.
 Finding lost_difference_finding(const Describer& describe, CommIndex comm, const LostDifference& difference);

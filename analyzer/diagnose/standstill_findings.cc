@@ -11,6 +11,7 @@
 #include "base/rank_ranges.h"
 #include "diagnose/call_counts.h"
 #include "diagnose/collective_findings.h"
+#include "diagnose/departure.h"
 #include "diagnose/site_words.h"
 
 namespace lockstep {
@@ -79,6 +80,31 @@ class CycleReader {
   const BlockedOperation* blocked_at(std::size_t stuck) const {
     const auto at = std::ranges::find(replay_.blocked, stuck, &BlockedOperation::stuck);
     return at == replay_.blocked.end() ? nullptr : &*at;
+  }
+
+  /// Two ranks of the cycle that stand in calls which the other does not make, where what they did before tells which of them left
+  /// the path.
+  std::optional<Departure> departure(const std::vector<CycleCall>& calls) const {
+    constexpr std::size_t kMostPairs = 4;  // the pairs of a cycle tell the same
+    std::size_t pairs = 0;
+    for (const CycleCall& call : calls) {
+      if (pairs++ == kMostPairs) break;
+      const auto other = std::ranges::find_if(replay_.blocked, [&](const BlockedOperation& blocked) {
+        return blocked.program == call.absentee && std::ranges::binary_search(cause_.stuck, blocked.stuck);
+      });
+      if (other == replay_.blocked.end() || call.absentee == kNoProgram) continue;
+      const auto departure = find_departure(describe_, {call.caller, call.operation}, {other->program, other->operation});
+      if (departure) return departure;
+    }
+    return std::nullopt;
+  }
+
+  /// Where a rank of the cycle stands.
+  const StuckGate* stuck_of(ProgramIndex program) const {
+    const auto at = std::ranges::find_if(replay_.blocked, [&](const BlockedOperation& blocked) {
+      return blocked.program == program && std::ranges::binary_search(cause_.stuck, blocked.stuck);
+    });
+    return at == replay_.blocked.end() ? nullptr : &replay_.stuck[at->stuck];
   }
 
   /// One call site makes collectives on different communicators of the cycle.
@@ -254,8 +280,14 @@ Finding cycle_finding(const Describer& describe, const ReplayResult& replay, con
   finding.title = cause.ranks.size() == 1 ? fmt::format("{} waits for itself", ranks_text(cause.ranks))
                                           : fmt::format("{} wait for each other", ranks_text(cause.ranks));
   const std::vector<CycleCall> never = reader.calls_never_made();
-  const CycleCall* telling = most_telling(describe, never);
-  if (telling != nullptr) {
+  const std::optional<Departure> departure = reader.departure(never);
+  const CycleCall* telling = departure ? nullptr : most_telling(describe, never);
+  if (departure) {
+    const StuckGate& stuck = *reader.stuck_of(departure->call.program);
+    std::vector<std::int32_t> callers;
+    for (const ProgramIndex program : stuck.arrived) callers.push_back(describe.job().program(program).rank);
+    explain_departure(describe, *departure, callers, missing_ranks(describe.job(), stuck), finding);
+  } else if (telling != nullptr) {
     explain_count_difference(describe, {telling->caller, telling->absentee, telling->operation}, finding);
   } else {
     explain_order(describe, reader, replay, cause, !never.empty(), finding);
@@ -270,11 +302,12 @@ Finding cycle_finding(const Describer& describe, const ReplayResult& replay, con
       break;
     }
   }
-  const ProgramIndex program = telling != nullptr ? telling->caller : shown->program;
-  const std::uint32_t operation = telling != nullptr ? telling->operation : shown->operation;
-  finding.position = describe.position(program, operation);
-  if (describe.operation(program, operation).comm != kNoComm) {
-    finding.communicator = describe.communicator_view(describe.operation(program, operation).comm);
+  const StandingCall position = departure            ? departure->call
+                                : telling != nullptr ? StandingCall{telling->caller, telling->operation}
+                                                     : StandingCall{shown->program, shown->operation};
+  finding.position = describe.position(position.program, position.operation);
+  if (const CommIndex comm = describe.operation(position.program, position.operation).comm; comm != kNoComm) {
+    finding.communicator = describe.communicator_view(comm);
   }
   set_divergent_party(reader, cause, finding);
   // Counts of the other communicators of the cycle, where they differ among its ranks.
