@@ -8,6 +8,7 @@
 
 #include "base/rank_ranges.h"
 #include "diagnose/call_counts.h"
+#include "diagnose/departure.h"
 
 namespace lockstep {
 namespace {
@@ -228,6 +229,19 @@ void describe_mismatch(const Describer& describe, const CommunicatorDifference& 
                                     describe.from_site(b));
   finding.fix = fix_of(what);
   finding.operations = {describe.view(sides.other, ours), describe.view(sides.reference, theirs)};
+  const bool other_place = a.site != b.site && a.site != SiteIndex{} && b.site != SiteIndex{};
+  if (!other_place) return;
+  // Two places of the program meet in one call: that their arguments differ follows from it. But a call with a root often stands
+  // in two branches, one for the root.
+  if (!has_root(a.kind)) finding.fix = fix_of(Difference::kKind);
+  const bool stand_in_them = edit.other + 1 == sides.other_calls->size() && edit.reference + 1 == sides.reference_calls->size();
+  const auto departure = stand_in_them ? find_departure(describe, {sides.other, ours}, {sides.reference, theirs}) : std::nullopt;
+  if (!departure) return;
+  const bool deviating_call = departure->call.program == sides.other;
+  const DepartureWords words =
+      departure_words(describe, *departure, deviating_call ? deviating : others, deviating_call ? others : deviating);
+  finding.explanation += "; " + words.text;
+  finding.fix = fix_of_imbalance(words.finding_class);
 }
 
 void describe_order(const Describer& describe, const CommunicatorDifference& difference, const Deviation& deviation,

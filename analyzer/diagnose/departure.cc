@@ -118,46 +118,46 @@ std::optional<Departure> find_departure(const Describer& describe, const Standin
   return departure;
 }
 
-void explain_departure(const Describer& describe, const Departure& departure, std::span<const std::int32_t> callers,
-                       std::span<const std::int32_t> others, Finding& finding) {
+DepartureWords departure_words(const Describer& describe, const Departure& departure, std::span<const std::int32_t> callers,
+                               std::span<const std::int32_t> others) {
   const Job& job = describe.job();
   const ProgramIndex keeping = departure.added ? departure.without : departure.call.program;
   const Operation& call = describe.operation(departure.call.program, departure.call.operation);
-  const std::uint32_t made = count_like(describe, departure.call.program, call.comm, departure.call.program, departure.call.operation);
-  const std::uint32_t made_without = count_like(describe, departure.without, call.comm, departure.call.program, departure.call.operation);
   const auto told = [&](const Operation& operation) {
     return fmt::format("{} on {}{}", op_name(operation.kind), job.communicator(operation.comm).name, describe.from_site(operation));
   };
-  const auto s = [](std::span<const std::int32_t> ranks) { return ranks.size() == 1 ? "s" : ""; };
-  CallCounts counts = communicator_counts(describe, call.comm);
-  const std::int32_t more = job.program(departure.call.program).rank;
-  const std::int32_t fewer = job.program(departure.without).rank;
-  finding.explanation = fmt::format("calls on {} differ: rank {} makes {}, rank {} makes {}", describe.communicator(call.comm), more,
-                                    counts.by_rank[more], fewer, counts.by_rank[fewer]);
+  const auto goes_on = [&] {
+    return fmt::format("{} {} on without it", ranks_text(others), others.size() == 1 ? "goes" : "go");
+  };
+  const auto make_it = [&] { return fmt::format("{} make{} {}", ranks_text(callers), callers.size() == 1 ? "s" : "", told(call)); };
   const std::string usual = fmt::format("so far {} was followed by {}", told(describe.operation(keeping, departure.before)),
                                         told(describe.operation(keeping, departure.usual)));
-  const bool of_a_minority = callers.size() <= others.size();
-  if (!departure.added) {
-    finding.finding_class = "call_skipped";
-    finding.explanation += fmt::format("; {}, and {} go{} on without it: left out, or to be made later", usual, ranks_text(others),
-                                       others.size() == 1 ? "es" : "");
-  } else if (made_without > 0) {
-    finding.finding_class = "count_differs_by_local_state";
-    finding.explanation += fmt::format("; {}, and {} make{} {} once more before it: the same line runs {} on rank {} and {} on rank {}",
-                                       usual, ranks_text(callers), s(callers), told(call), times_text(made), more,
-                                       times_text(made_without), fewer);
-  } else if (of_a_minority) {
-    finding.finding_class = "rank_gated_call";
-    finding.explanation += fmt::format("; {}, and {} make{} {} in between: it stands behind a condition that is not true on {}", usual,
-                                       ranks_text(callers), s(callers), told(call), ranks_text(others));
-  } else {
-    finding.finding_class = "call_skipped";
-    finding.explanation += fmt::format("; {} make{} {}, and {} go{} on without it", ranks_text(callers), s(callers), told(call),
-                                       ranks_text(others), others.size() == 1 ? "es" : "");
+  if (!departure.added) return {"call_skipped", fmt::format("{}, and {}: left out, or to be made later", usual, goes_on())};
+  const std::uint32_t made = count_like(describe, departure.call.program, call.comm, departure.call.program, departure.call.operation);
+  const std::uint32_t made_without = count_like(describe, departure.without, call.comm, departure.call.program, departure.call.operation);
+  if (made_without > 0) {
+    return {"count_differs_by_local_state",
+            fmt::format("{}, and {} once more before it: the same line runs {} on rank {} and {} on rank {}", usual, make_it(), times_text(made),
+                        job.program(departure.call.program).rank, times_text(made_without), job.program(departure.without).rank)};
   }
+  if (callers.size() > others.size()) return {"call_skipped", fmt::format("{}, and {}", make_it(), goes_on())};
+  return {"rank_gated_call", fmt::format("{}, and {} in between: it stands behind a condition that is not true on {}", usual, make_it(),
+                                         ranks_text(others))};
+}
+
+void explain_departure(const Describer& describe, const Departure& departure, std::span<const std::int32_t> callers,
+                       std::span<const std::int32_t> others, Finding& finding) {
+  const CommIndex comm = describe.operation(departure.call.program, departure.call.operation).comm;
+  const DepartureWords words = departure_words(describe, departure, callers, others);
+  CallCounts counts = communicator_counts(describe, comm);
+  const std::int32_t more = describe.job().program(departure.call.program).rank;
+  const std::int32_t fewer = describe.job().program(departure.without).rank;
+  finding.finding_class = words.finding_class;
+  finding.explanation = fmt::format("calls on {} differ: rank {} makes {}, rank {} makes {}; {}", describe.communicator(comm), more,
+                                    counts.by_rank[more], fewer, counts.by_rank[fewer], words.text);
   finding.fix = fix_of_imbalance(finding.finding_class);
   finding.counts.push_back(std::move(counts));
-  for (CallCounts& site : differing_site_counts(describe, call.comm, departure.call.program, departure.without)) {
+  for (CallCounts& site : differing_site_counts(describe, comm, departure.call.program, departure.without)) {
     finding.counts.push_back(std::move(site));
   }
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "diagnose/describe.h"
 #include "diagnose/finding.h"
@@ -31,7 +33,15 @@ struct Departure {
 /// O(calls of the two ranks).
 std::optional<Departure> find_departure(const Describer& describe, const StandingCall& a, const StandingCall& b);
 
-/// Class, explanation, fix and counts. `callers` stand in the call of the departure, `others` do not come to it: job ranks, sorted.
+struct DepartureWords {
+  std::string_view finding_class{};
+  std::string text{};  ///< "so far A was followed by B, and rank 1 goes on without it"
+};
+/// `callers` stand in the call of the departure, `others` do not come to it: job ranks, sorted.
+DepartureWords departure_words(const Describer& describe, const Departure& departure, std::span<const std::int32_t> callers,
+                               std::span<const std::int32_t> others);
+
+/// Class, explanation, fix and counts of a cycle with a departure in it.
 void explain_departure(const Describer& describe, const Departure& departure, std::span<const std::int32_t> callers,
                        std::span<const std::int32_t> others, Finding& finding);
 

@@ -139,7 +139,7 @@ class Diagnosis {
     for (const Cause& cause : causes_) {
       if (cause.kind != CauseKind::kCycle) continue;
       if (names.empty()) names = models_that_stall();
-      Draft draft{.finding = cycle_finding(describe_, standstill_, cause), .stalls = true};
+      Draft draft{.finding = cycle_finding(describe_, standstill_, cause), .stalls = true, .is_cycle = true};
       draft.finding.models = names;
       describe_device_rules(describe_, standstill_, cause, models_, draft.finding);
       std::vector<CommIndex> communicators;

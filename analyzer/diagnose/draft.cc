@@ -159,7 +159,7 @@ void note_path_swaps(std::vector<Draft>& drafts) {
 void sort_drafts(std::vector<Draft>& drafts) {
   std::ranges::stable_sort(drafts, {}, [](const Draft& draft) {
     const bool refused = draft.finding.finding_class == "call_refused";  // an error code is where it began
-    return std::tuple(draft.finding.severity, draft.is_effect, !refused, !draft.stalls, draft.first_call);
+    return std::tuple(draft.finding.severity, draft.is_effect, !refused, !draft.stalls, draft.first_call, !draft.is_cycle);
   });
 }
 

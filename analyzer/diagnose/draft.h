@@ -14,6 +14,7 @@ struct Draft {
   Finding finding{};
   CommIndex comm = kNoComm;
   bool stalls = false;             ///< ranks stand at it in replay
+  bool is_cycle = false;           ///< ranks wait for each other: of several findings at one place the one to begin with
   bool is_effect = false;          ///< a cycle that a difference elsewhere may have brought about
   bool holds_nobody = false;       ///< whatever stands still, this is not why
   std::uint32_t first_call = 0;    ///< index of the call in the program of the rank that makes it

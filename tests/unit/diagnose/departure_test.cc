@@ -34,9 +34,9 @@ struct DepartureCase {
   friend void PrintTo(const DepartureCase& c, std::ostream* os) { *os << c.name; }
 };
 
-class Departed : public ::testing::TestWithParam<DepartureCase> {};
+class DepartedRank : public ::testing::TestWithParam<DepartureCase> {};
 
-TEST_P(Departed, IsTheRankThatLeftThePath) {
+TEST_P(DepartedRank, IsTheRankThatLeftThePath) {
   const DepartureCase& given = GetParam();
   std::vector<std::int32_t> ranks;
   std::map<std::int32_t, std::string> ends;
@@ -56,7 +56,7 @@ TEST_P(Departed, IsTheRankThatLeftThePath) {
   EXPECT_NE(finding.explanation.find(given.told), std::string::npos) << finding.explanation;
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, Departed, ::testing::ValuesIn<DepartureCase>({
+INSTANTIATE_TEST_SUITE_P(Table, DepartedRank, ::testing::ValuesIn<DepartureCase>({
     // The broadcast is of another group than the step: without what went before, both readings are as good.
     {"OneRankSaves", {rounds(kBody, 2, {kData, kSave}), rounds(kBody, 2, {kData, "all_reduce a f32[1] site=train.py:20"})},
      "order_across_communicators", "all_gather", {0, 1}},
@@ -73,6 +73,32 @@ INSTANTIATE_TEST_SUITE_P(Table, Departed, ::testing::ValuesIn<DepartureCase>({
      "the same line runs 10 times on rank 0 and 9 times on rank 1"},
     {"FirstRoundTellsNothing", {{kData, kStep}, {kData, kNorm}}, "order_across_communicators", "all_reduce", {0, 1}, "either"},
 }), [](const auto& test) { return test.param.name; });
+
+/// Three ranks on one group; rank 1 comes to the call of another line.
+Finding of_meeting(const Lines& usual, const Lines& of_rank_1) {
+  const Report report = diagnose(testing::make_job({{"a", {0, 1, 2}}}, {usual, of_rank_1, usual},
+                                                   {{0, "running"}, {1, "running"}, {2, "running"}}, "torch"));
+  return report.findings.empty() ? Finding{} : report.findings.front();
+}
+
+TEST(Departed, ExplainsASizeThatDiffersBecauseOneRankIsARoundAhead) {
+  const Lines body{"all_reduce a f32[8] site=train.py:10", "all_reduce a f32[2] site=train.py:20"};
+  const Finding finding = of_meeting(rounds(body, 3, body), rounds(body, 3, {body[0], body[0]}));
+  EXPECT_EQ(finding.finding_class, "size_differs");
+  EXPECT_NE(finding.explanation.find("rank 1 goes on without it"), std::string::npos) << finding.explanation;
+  EXPECT_EQ(finding.fix.find("agree on the size"), std::string::npos) << finding.fix;
+}
+
+TEST(Departed, AsksForOnePathWhereTwoLinesMeetForTheFirstTime) {
+  const Finding finding = of_meeting({"all_reduce a f32[8] site=train.py:10"}, {"all_reduce a f32[2] site=train.py:20"});
+  EXPECT_NE(finding.fix.find("same branch"), std::string::npos) << finding.fix;
+}
+
+TEST(Departed, LeavesTwoBranchesOfARootedCallAlone) {
+  const Finding finding = of_meeting({"scatter a f32[8] root=0 site=train.py:10"}, {"scatter a f32[8] root=1 site=train.py:12"});
+  EXPECT_EQ(finding.finding_class, "root_differs");
+  EXPECT_NE(finding.fix.find("root"), std::string::npos) << finding.fix;
+}
 
 }  // namespace
 }  // namespace lockstep

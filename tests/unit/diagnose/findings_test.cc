@@ -172,5 +172,20 @@ TEST(DiagnoseAction, NeverSendsPeopleToNodesForAnOrderOfCalls) {
   EXPECT_TRUE(report.action_ranks.empty());
 }
 
+/// Two pairs of one cycle differ in the same way: told once as the deadlock that it is.
+TEST(Diagnose, CallsACycleOfTwoPairsThatDifferAlikeADeadlock) {
+  const testing::GroupList groups{{"first", {0, 1}}, {"second", {2, 3}}, {"world", {0, 1, 2, 3}}};
+  const auto twice = [](const std::string& group) {
+    return std::vector<std::string>{"all_reduce " + group + " f32[1]", "all_reduce " + group + " f32[1]", "barrier world"};
+  };
+  const auto once = [](const std::string& group) {
+    return std::vector<std::string>{"all_reduce " + group + " f32[1]", "barrier world"};
+  };
+  const Report report = diagnose(testing::make_job(groups, {twice("first"), once("first"), twice("second"), once("second")}));
+  EXPECT_EQ(verdict_name(report.verdict), "deadlock");
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings.front().wait_for.size(), 4u);
+}
+
 }  // namespace
 }  // namespace lockstep
