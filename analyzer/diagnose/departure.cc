@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <array>
 #include <vector>
 
 #include "base/rank_ranges.h"
@@ -15,10 +15,12 @@
 namespace lockstep {
 namespace {
 
+/// What two ranks see alike: a collective with its place in the program, a message without, for it has one on either side.
 struct Token {
-  std::uint64_t signature = 0;
+  std::uint64_t signature = 0;  ///< of a message: its tag
   CommIndex comm = kNoComm;
   SiteIndex site{};
+  std::int32_t sender = kNoPeer, receiver = kNoPeer;
   friend bool operator==(const Token&, const Token&) = default;
 };
 
@@ -31,24 +33,51 @@ struct Path {
 constexpr std::size_t kMostCalls = 1 << 16;
 constexpr std::size_t kLongestContext = 256;
 
-Token token_of(const Job& job, const Operation& operation) {
-  return {signature(job, operation), operation.comm, operation.site};
-}
-
-/// The calls of a rank, before the one it stands in, on the groups that the other rank is a member of, too.
-Path shared_path(const Describer& describe, const StandingCall& standing, const std::vector<bool>& is_shared) {
-  Path path;
-  const auto& operations = describe.job().program(standing.program).operations;
-  for (std::uint32_t i = standing.operation; i-- > 0 && path.tokens.size() < kMostCalls;) {
-    const Operation& operation = operations[i];
-    if (!is_placed_collective(operation) || operation.comm == kNoComm || !is_shared[to_size(operation.comm)]) continue;
-    path.tokens.push_back(token_of(describe.job(), operation));
-    path.operations.push_back(i);
+/// Reads the programs of two ranks for the calls that both have a part in.
+class SharedCalls {
+ public:
+  SharedCalls(const Job& job, ProgramIndex a, ProgramIndex b) : job_(job), ranks_{job.program(a).rank, job.program(b).rank} {
+    for (const Communicator& communicator : job.communicators()) {
+      const auto has = [&](std::int32_t rank) { return std::ranges::find(communicator.members, rank) != communicator.members.end(); };
+      is_shared_.push_back(has(ranks_[0]) && has(ranks_[1]));
+    }
   }
-  std::ranges::reverse(path.tokens);
-  std::ranges::reverse(path.operations);
-  return path;
-}
+
+  std::optional<Token> token(ProgramIndex program, std::uint32_t index) const {
+    const Operation& operation = job_.program(program).operations[index];
+    if (is_placed_collective(operation)) {
+      if (!is_shared_[to_size(operation.comm)]) return std::nullopt;
+      return Token{.signature = signature(job_, operation), .comm = operation.comm, .site = operation.site};
+    }
+    const std::int32_t rank = job_.program(program).rank;
+    const bool between_them = operation.peer != rank && (operation.peer == ranks_[0] || operation.peer == ranks_[1]);
+    if (!is_placed_message(operation) || !between_them || operation.tag == kAnyTag) return std::nullopt;
+    const bool sends = is_send(operation.kind);
+    return Token{.signature = operation.tag,
+                 .comm = operation.comm,
+                 .sender = sends ? rank : operation.peer,
+                 .receiver = sends ? operation.peer : rank};
+  }
+
+  /// The calls of a rank before the one it stands in.
+  Path path_to(const StandingCall& standing) const {
+    Path path;
+    for (std::uint32_t i = standing.operation; i-- > 0 && path.tokens.size() < kMostCalls;) {
+      const auto next = token(standing.program, i);
+      if (!next) continue;
+      path.tokens.push_back(*next);
+      path.operations.push_back(i);
+    }
+    std::ranges::reverse(path.tokens);
+    std::ranges::reverse(path.operations);
+    return path;
+  }
+
+ private:
+  const Job& job_;
+  std::array<std::int32_t, 2> ranks_;
+  std::vector<bool> is_shared_;
+};
 
 /// Length of the longest run of calls at the end of `path` behind which `next` came before; 0 = it never followed the last call.
 std::size_t precedent(const std::vector<Token>& path, const Token& next) {
@@ -62,17 +91,6 @@ std::size_t precedent(const std::vector<Token>& path, const Token& next) {
   return longest;
 }
 
-std::vector<bool> shared_communicators(const Job& job, ProgramIndex a, ProgramIndex b) {
-  std::vector<bool> shared;
-  for (const Communicator& communicator : job.communicators()) {
-    const auto has = [&](ProgramIndex program) {
-      return std::ranges::find(communicator.members, job.program(program).rank) != communicator.members.end();
-    };
-    shared.push_back(has(a) && has(b));
-  }
-  return shared;
-}
-
 /// Both came to the same place: as far as both records reach back, their calls are equal.
 bool have_same_end(const Path& a, const Path& b) {
   const std::size_t common = std::min(a.tokens.size(), b.tokens.size());
@@ -83,34 +101,38 @@ bool have_same_end(const Path& a, const Path& b) {
 }  // namespace
 
 std::optional<Departure> find_departure(const Describer& describe, const StandingCall& a, const StandingCall& b) {
-  const Job& job = describe.job();
   if (a.program == b.program || a.program == kNoProgram || b.program == kNoProgram) return std::nullopt;
-  const std::vector<bool> is_shared = shared_communicators(job, a.program, b.program);
-  const auto is_shared_call = [&](const StandingCall& standing) {
-    const Operation& operation = describe.operation(standing.program, standing.operation);
-    return is_placed_collective(operation) && operation.comm != kNoComm && is_shared[to_size(operation.comm)];
-  };
-  if (!is_shared_call(a) || !is_shared_call(b)) return std::nullopt;
-  Path path_of_a = shared_path(describe, a, is_shared);
-  Path path_of_b = shared_path(describe, b, is_shared);
-  if (!have_same_end(path_of_a, path_of_b)) return std::nullopt;
-  std::vector<Token>& path = path_of_a.tokens.size() > path_of_b.tokens.size() ? path_of_a.tokens : path_of_b.tokens;
+  const SharedCalls shared(describe.job(), a.program, b.program);
+  const auto next_of_a = shared.token(a.program, a.operation);
+  const auto next_of_b = shared.token(b.program, b.operation);
+  if (!next_of_a || !next_of_b) return std::nullopt;
+  const Path path_of_a = shared.path_to(a);
+  const Path path_of_b = shared.path_to(b);
+  if (path_of_a.tokens.empty() || path_of_b.tokens.empty()) return std::nullopt;
+  // Messages that cross stand in another order on either side. Collectives do not.
+  const bool of_messages = next_of_a->sender != kNoPeer || next_of_b->sender != kNoPeer;
+  if (!of_messages && !have_same_end(path_of_a, path_of_b)) return std::nullopt;
 
-  const Token next_of_a = token_of(job, describe.operation(a.program, a.operation));
-  const Token next_of_b = token_of(job, describe.operation(b.program, b.operation));
-  const std::size_t precedent_of_a = precedent(path, next_of_a);
-  const std::size_t precedent_of_b = precedent(path, next_of_b);
-  if (precedent_of_a == precedent_of_b) return std::nullopt;
-  const bool a_departs = precedent_of_a < precedent_of_b;
+  // How much better its own call fits what a rank did before than the other's: below 0, it left its path.
+  const auto fit = [](const Path& path, const Token& own, const Token& other) {
+    return static_cast<std::int64_t>(precedent(path.tokens, own)) - static_cast<std::int64_t>(precedent(path.tokens, other));
+  };
+  const std::int64_t fit_of_a = fit(path_of_a, *next_of_a, *next_of_b);
+  const std::int64_t fit_of_b = fit(path_of_b, *next_of_b, *next_of_a);
+  // A line of the program behind another line is a habit when seen once; calls without a place agree by chance.
+  const bool have_places = next_of_a->site != SiteIndex{} && next_of_b->site != SiteIndex{};
+  constexpr std::int64_t kByChance = 2;
+  if ((fit_of_a < 0) == (fit_of_b < 0) || (!have_places && std::min(fit_of_a, fit_of_b) >= -kByChance)) return std::nullopt;
+  const bool a_departs = fit_of_a < 0;
   const StandingCall& departing = a_departs ? a : b;
   const StandingCall& keeping = a_departs ? b : a;
-  const Token& unusual = a_departs ? next_of_a : next_of_b;
-  const Token& usual = a_departs ? next_of_b : next_of_a;
-  Departure departure{.usual = keeping.operation,
-                      .before = (a_departs ? path_of_b : path_of_a).operations.back()};
+  const Token& unusual = a_departs ? *next_of_a : *next_of_b;
+  const Token& usual = a_departs ? *next_of_b : *next_of_a;
+  std::vector<Token> path = (a_departs ? path_of_a : path_of_b).tokens;
+  Departure departure{.usual = keeping.operation, .before = (a_departs ? path_of_b : path_of_a).operations.back()};
   // A loop that is known to repeat this call runs once more. Any other call that is known to come behind the usual one: that was
   // left out.
-  const bool repeats = unusual == path.back() && std::min(precedent_of_a, precedent_of_b) > 0;
+  const bool repeats = unusual == path.back() && precedent(path, unusual) > 0;
   path.push_back(usual);
   departure.added = repeats || precedent(path, unusual) == 0;
   departure.call = departure.added ? departing : keeping;
@@ -124,7 +146,11 @@ DepartureWords departure_words(const Describer& describe, const Departure& depar
   const ProgramIndex keeping = departure.added ? departure.without : departure.call.program;
   const Operation& call = describe.operation(departure.call.program, departure.call.operation);
   const auto told = [&](const Operation& operation) {
-    return fmt::format("{} on {}{}", op_name(operation.kind), job.communicator(operation.comm).name, describe.from_site(operation));
+    const std::string peer = !is_point_to_point(operation.kind)
+                                 ? ""
+                                 : fmt::format(" {} rank {}", is_send(operation.kind) ? "to" : "from", operation.peer);
+    const std::string on = operation.comm == kNoComm ? "" : " on " + job.communicator(operation.comm).name;
+    return fmt::format("{}{}{}{}", op_name(operation.kind), peer, on, describe.from_site(operation));
   };
   const auto goes_on = [&] {
     return fmt::format("{} {} on without it", ranks_text(others), others.size() == 1 ? "goes" : "go");
@@ -132,6 +158,14 @@ DepartureWords departure_words(const Describer& describe, const Departure& depar
   const auto make_it = [&] { return fmt::format("{} make{} {}", ranks_text(callers), callers.size() == 1 ? "s" : "", told(call)); };
   const std::string usual = fmt::format("so far {} was followed by {}", told(describe.operation(keeping, departure.before)),
                                         told(describe.operation(keeping, departure.usual)));
+  if (is_point_to_point(call.kind)) {
+    const std::string_view missing = is_send(call.kind) ? "the recv" : "the send";
+    return {"message_unmatched", departure.added ? fmt::format("{}, and {} in between, without {} of {}", usual, make_it(), missing,
+                                                               ranks_text(others))
+                                                 : fmt::format("{}, and {} on without {}: left out, or to be made later", usual,
+                                                               others.size() == 1 ? ranks_text(others) + " goes" : ranks_text(others) + " go",
+                                                               missing)};
+  }
   if (!departure.added) return {"call_skipped", fmt::format("{}, and {}: left out, or to be made later", usual, goes_on())};
   const std::uint32_t made = count_like(describe, departure.call.program, call.comm, departure.call.program, departure.call.operation);
   const std::uint32_t made_without = count_like(describe, departure.without, call.comm, departure.call.program, departure.call.operation);
@@ -147,11 +181,19 @@ DepartureWords departure_words(const Describer& describe, const Departure& depar
 
 void explain_departure(const Describer& describe, const Departure& departure, std::span<const std::int32_t> callers,
                        std::span<const std::int32_t> others, Finding& finding) {
-  const CommIndex comm = describe.operation(departure.call.program, departure.call.operation).comm;
+  const Operation& call = describe.operation(departure.call.program, departure.call.operation);
+  const CommIndex comm = call.comm;
   const DepartureWords words = departure_words(describe, departure, callers, others);
-  CallCounts counts = communicator_counts(describe, comm);
   const std::int32_t more = describe.job().program(departure.call.program).rank;
   const std::int32_t fewer = describe.job().program(departure.without).rank;
+  if (is_point_to_point(call.kind)) {
+    finding.finding_class = words.finding_class;
+    finding.explanation =
+        fmt::format("{}{} finds no partner; {}", describe.call(departure.call.program, departure.call.operation), describe.from_site(call), words.text);
+    finding.fix = fmt::format("rank {} and rank {} must decide from the same facts whether this message is sent", more, fewer);
+    return;
+  }
+  CallCounts counts = communicator_counts(describe, comm);
   finding.finding_class = words.finding_class;
   finding.explanation = fmt::format("calls on {} differ: rank {} makes {}, rank {} makes {}; {}", describe.communicator(comm), more,
                                     counts.by_rank[more], fewer, counts.by_rank[fewer], words.text);

@@ -19,8 +19,8 @@ struct StandingCall {
   std::uint32_t operation = 0;
 };
 
-/// Two ranks made the same calls on the groups that they share, up to the calls they stand in. What one of them stands in followed
-/// there before; what the other stands in did not.
+/// Two ranks made the same calls with each other, up to the calls they stand in. What one of them stands in followed there before;
+/// what the other stands in did not.
 struct Departure {
   StandingCall call{};              ///< the call that one of the two makes and the other does not
   ProgramIndex without = kNoProgram;  ///< the rank that does not make it
@@ -29,7 +29,7 @@ struct Departure {
   std::uint32_t before = 0;         ///< in the same program: the call before it
 };
 
-/// Nothing where the calls before do not agree, where neither call has a precedent, or both an equally good one.
+/// Nothing where the collectives before do not agree, where neither call has a precedent, or both an equally good one.
 /// O(calls of the two ranks).
 std::optional<Departure> find_departure(const Describer& describe, const StandingCall& a, const StandingCall& b);
 

@@ -24,6 +24,9 @@ const std::string kSave = "all_gather b f32[2] site=save.py:5";
 const Lines kBody{kData, kStep};
 const Lines kInnerLoop{kData, kNorm, kNorm, kNorm, kStep};
 
+const Lines kFirstStage{"send 1 f32[4] site=pipe.py:7", "recv 1 f32[4] site=pipe.py:8", kStep};
+const Lines kSecondStage{"recv 0 f32[4] site=pipe.py:20", "send 0 f32[4] site=pipe.py:21", kStep};
+
 struct DepartureCase {
   std::string name;
   std::vector<Lines> lines;
@@ -71,6 +74,10 @@ INSTANTIATE_TEST_SUITE_P(Table, DepartedRank, ::testing::ValuesIn<DepartureCase>
     {"StaysInTheInnerLoop", {rounds(kInnerLoop, 2, {kData, kNorm, kNorm, kNorm, kNorm}), rounds(kInnerLoop, 2, {kData, kNorm, kNorm, kNorm, kStep}),
       rounds(kInnerLoop, 2, {kData, kNorm, kNorm, kNorm, kStep})}, "count_differs_by_local_state", "all_reduce", {0},
      "the same line runs 10 times on rank 0 and 9 times on rank 1"},
+    {"LeavesTheActivationOut", {rounds(kFirstStage, 2, {"recv 1 f32[4] site=pipe.py:8"}), rounds(kSecondStage, 2, {"recv 0 f32[4] site=pipe.py:20"})},
+     "message_unmatched", "recv", {0, 1}, "rank 0 goes on without the send"},
+    {"SendsNoGradient", {rounds(kFirstStage, 2, {"send 1 f32[4] site=pipe.py:7", "recv 1 f32[4] site=pipe.py:8"}),
+      rounds(kSecondStage, 2, {"recv 0 f32[4] site=pipe.py:20", kStep})}, "message_unmatched", "recv", {0, 1}, "rank 1 goes on without the send"},
     {"FirstRoundTellsNothing", {{kData, kStep}, {kData, kNorm}}, "order_across_communicators", "all_reduce", {0, 1}, "either"},
 }), [](const auto& test) { return test.param.name; });
 
