@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <span>
-#include <string>
+#include <string_view>
 #include <tuple>
 
 #include "match/nccl_meetings.h"
@@ -22,11 +22,30 @@ std::uint64_t size_bin(std::uint64_t bytes) {
 /// Since 2.29 the broadcasts of one group with several roots are one call, in which their order does not matter.
 bool merges_roots(const Job& job) { return job.library_version() >= 22900; }
 
-auto sort_key(const Job& job, const Operation& operation) {
+/// NCCL makes messages of these: they come behind its collectives, and only those between the same two ranks keep their order.
+bool is_made_of_messages(OpKind kind) { return kind == OpKind::kAllToAll || kind == OpKind::kGather || kind == OpKind::kScatter; }
+
+/// Gathers to different roots have no pair of ranks in common, nor have scatters from different roots; any other two have.
+bool only_roots_share_pairs(std::span<const Operation* const> group) {
+  OpKind kind{};
+  bool first = true;
+  for (const Operation* operation : group) {
+    if (!is_made_of_messages(operation->kind)) continue;
+    if (operation->kind == OpKind::kAllToAll || (!first && operation->kind != kind)) return false;
+    kind = operation->kind;
+    first = false;
+  }
+  return true;
+}
+
+using SortKey = std::tuple<std::uint64_t, OpKind, std::string_view, std::string_view, std::int32_t>;
+
+SortKey sort_key(const Job& job, const Operation& operation, bool by_root) {
+  if (is_made_of_messages(operation.kind)) return {~std::uint64_t{0}, OpKind::kAllToAll, {}, {}, by_root ? operation.peer : 0};
   const std::uint64_t size = std::max<std::size_t>(datatype_bytes(job.datatype(operation.datatype)), 1);
   const std::uint64_t bytes = operation.count.is_number() ? operation.count.number() * size : 0;
   const std::int32_t root = operation.kind == OpKind::kBroadcast && merges_roots(job) ? operation.peer : 0;
-  return std::tuple(~size_bin(bytes), operation.kind, job.redop(operation.redop), job.datatype(operation.datatype), root);
+  return {~size_bin(bytes), operation.kind, job.redop(operation.redop), job.datatype(operation.datatype), root};
 }
 
 class Member {
@@ -47,8 +66,9 @@ class Member {
     for (std::size_t from = 0; from < order.size();) {
       std::size_t end = from + 1;
       while (joins_previous(end)) ++end;
-      std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(from), order.begin() + static_cast<std::ptrdiff_t>(end),
-                       [&](const Operation* a, const Operation* b) { return sort_key(job_, *a) < sort_key(job_, *b); });
+      const std::span group = std::span(order).subspan(from, end - from);
+      const bool by_root = only_roots_share_pairs(group);
+      std::ranges::stable_sort(group, {}, [&](const Operation* call) { return sort_key(job_, *call, by_root); });
       from = end;
     }
     std::vector<std::uint64_t> signatures;
