@@ -62,7 +62,10 @@ std::uint64_t signature(const Job& job, const Operation& operation) {
   const std::uint64_t root = what.root ? static_cast<std::uint32_t>(operation.peer) : 0;
   const std::uint64_t count = what.count ? operation.count.bits() : 0;
   std::uint64_t hash = mix(mix(small + root * 0x9e3779b97f4a7c15ULL) + count);
-  if (what.extra && operation.extra != 0) hash = mix(hash + hash_extra(job.extra(operation)));
+  if (what.extra && operation.extra != 0) {
+    // An extra that has a label or a thread alone is as none.
+    if (const std::uint64_t compared = hash_extra(job.extra(operation)); compared != 0) hash = mix(hash + compared);
+  }
   return hash;
 }
 
