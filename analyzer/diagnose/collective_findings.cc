@@ -274,6 +274,14 @@ void describe_order(const Describer& describe, const CommunicatorDifference& dif
   finding.operations = {describe.view(sides.other, ours), describe.view(sides.reference, theirs)};
 }
 
+/// Who must take part differs between the ways to make a communicator.
+std::string_view fix_of_creation(OpKind kind) {
+  if (kind == OpKind::kInit) return "let every process that is to be a member join: the size given at the call counts them, and all wait for the last";
+  if (kind == OpKind::kShrink) return "call the shrink on every rank that stays: only those that are left out may skip it";
+  if (kind == OpKind::kGrow) return "call the grow on every member so far and on every rank that comes to them";
+  return fix_of_imbalance("creation_not_joined");
+}
+
 void describe_imbalance(const Describer& describe, const CommunicatorDifference& difference, const Deviation& deviation,
                         const Sides& sides, Finding& finding) {
   const Edit& first = deviation.alignment.edits.front();
@@ -309,7 +317,7 @@ void describe_imbalance(const Describer& describe, const CommunicatorDifference&
   if (missing && end.kind == EndKind::kExited && end.status > 0 && first.other == sides.other_calls->size()) {
     finding.explanation += fmt::format("; {} exited with status {}", ranks_text(std::span(deviating).first(1)), end.status);
   }
-  finding.fix = fix_of_imbalance(imbalance.finding_class);
+  finding.fix = imbalance.finding_class == "creation_not_joined" ? fix_of_creation(operation.kind) : fix_of_imbalance(imbalance.finding_class);
   finding.operations = {describe.view(caller, call)};
 }
 

@@ -230,7 +230,14 @@ void adopt_difference(Draft& cycle, const std::vector<CommIndex>& cycle_communic
            std::ranges::find(cycle_communicators, difference.comm) != cycle_communicators.end() &&
            !intersection(difference.finding.divergent_ranks, cycle_ranks).empty();
   };
-  const auto root = std::ranges::find_if(differences, brings_about);
+  auto root = std::ranges::find_if(differences, brings_about);
+  // Ranks that make another communicator are missed at this one: what they do instead says more.
+  if (root != differences.end() && root->finding.finding_class == "creation_not_joined") {
+    const auto makes_another = [&](const Draft& difference) {
+      return difference.finding.finding_class == "creation_differs" && brings_about(difference);
+    };
+    if (const auto other = std::ranges::find_if(differences, makes_another); other != differences.end()) root = other;
+  }
   if (root == differences.end()) {
     cycle.is_effect = std::ranges::any_of(differences, [&](const Draft& difference) {
       return difference.finding.severity <= Severity::kContractViolation && !difference.holds_nobody;
@@ -240,7 +247,9 @@ void adopt_difference(Draft& cycle, const std::vector<CommIndex>& cycle_communic
   Finding& finding = cycle.finding;
   Finding& from = root->finding;
   // Calls on the wrong group leave two groups waiting for each other, but nobody has to reorder anything.
-  if (from.finding_class == "wrong_communicator") finding.verdict = from.verdict;
+  // The same where each rank makes a communicator of its own.
+  const bool makes_another = from.finding_class == "creation_differs" && finding.verdict == Verdict::kOrder;
+  if (from.finding_class == "wrong_communicator" || makes_another) finding.verdict = from.verdict;
   if (finding.verdict == Verdict::kDeadlock) {
     finding.explanation = from.title + "; " + from.explanation;
   } else {

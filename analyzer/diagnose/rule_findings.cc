@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/rank_ranges.h"
+#include "diagnose/shrink_findings.h"
 
 namespace lockstep {
 namespace {
@@ -292,6 +293,7 @@ std::vector<Draft> rule_drafts(const Describer& describe) {
   add_init_drafts(describe, drafts);
   add_used_after_end(describe, drafts);
   add_thread_drafts(describe, drafts);
+  for (Draft& draft : shrink_drafts(describe)) drafts.push_back(std::move(draft));
   return drafts;
 }
 

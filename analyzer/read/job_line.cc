@@ -52,6 +52,7 @@ void JobLineReader::begin(std::int32_t rank, SourceIndex source) {
   program_ = Program{.rank = rank, .end = {EndKind::kExited, 0}, .source = source};
   index_ = line_ = launches_ = launch_ = open_groups_ = 0;
   exited_ = warned_after_exit_ = false;
+  shrinks_.clear();
 }
 
 Program JobLineReader::finish() {

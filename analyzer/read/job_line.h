@@ -51,7 +51,8 @@ bool is_world_name(std::string_view name);
 /// Reads the lines of one rank after the other.
 ///
 /// Beyond the grammar it takes: names of calls as libraries spell them (kept in OperationExtra::native_name), '#' lines as
-/// remarks, "any" and "?" as peers, `exit N`, the keys members, native, native_seq, payload and flags, and %XX in values.
+/// remarks, "any" and "?" as peers, `exit N`, the keys members, exclude, native, native_seq, payload and flags, and %XX in values.
+/// A shrink with `members` (who stays) or `exclude` (who does not) is a call of those that stay alone, as NCCL has it.
 /// A line, or part of a batch, that it cannot read leaves an OpKind::kOpaque operation in its place and marks the program
 /// (tail_missing): what was there is not known, so nothing after it proves absence. `group_start` and `group_end` leave no
 /// operation: those between them, as those of a batch, share a launch number, from 1. A `wait` without a group has kNoComm:
@@ -87,6 +88,7 @@ class JobLineReader {
   void read_flags(Draft& draft, std::string_view value);
   void check_ranks(const Draft& draft, const LineGroups::Group* group);
   void append(Draft& draft);
+  void place_shrink(Draft& draft);
   void unreadable(std::string_view text, std::string_view why);
   void warn(std::string_view message);
 
@@ -94,6 +96,7 @@ class JobLineReader {
   FileWarnings& warnings_;
   LineGroups& groups_;
   Program program_;
+  std::unordered_map<std::uint32_t, std::uint32_t> shrinks_;  // so far, by the communicator that shrinks
   std::uint32_t index_ = 0;     // of the line in its rank, for messages
   std::uint32_t line_ = 0;      // of the file
   std::uint32_t launches_ = 0;  // numbers given so far

@@ -18,6 +18,7 @@ struct JobLineReader::Draft {
   bool has_rare = false;  ///< `rare` holds more than what shared_extra() covers
   std::string label{};
   std::string native_name{};
+  std::vector<std::int32_t> excluded{};   ///< shrink: who is left out
   bool blocking = false;  ///< flags=blocking: stream and handle do not make it nonblocking
 
   std::string_view peek() const { return next < words.size() ? words[next] : std::string_view{}; }

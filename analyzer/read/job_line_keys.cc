@@ -1,6 +1,7 @@
 // The key=value part of a Job JSON line, and putting the finished operation into the program.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "read/job_line_draft.h"
@@ -125,6 +126,9 @@ void JobLineReader::read_key(Draft& draft, std::string_view key, std::string_vie
     good = parse_list(text, draft.rare.members, parse_rank);
     if (!good) draft.rare.members.clear();
     draft.has_rare |= good;
+  } else if (key == "exclude" || key == "excluded" || key == "excludeRanksList") {
+    good = parse_list(text, draft.excluded, parse_rank);
+    if (!good) draft.excluded.clear();
   } else if (key == "color" || key == "key" || key == "thread") {
     (key == "color" ? draft.rare.color : key == "key" ? draft.rare.key : draft.rare.thread) = text;
     draft.has_rare = true;
@@ -169,8 +173,27 @@ void JobLineReader::read_flags(Draft& draft, std::string_view value) {
   }
 }
 
+/// Those that are left out make no call, so those that stay meet on a communicator of their own.
+void JobLineReader::place_shrink(Draft& draft) {
+  JobBuilder& builder = intake_.builder();
+  const Communicator& old = builder.communicator(draft.operation.comm);
+  const auto is_listed = [](const std::vector<std::int32_t>& list, std::int32_t rank) { return std::ranges::find(list, rank) != list.end(); };
+  std::vector<std::int32_t> survivors;
+  for (const std::int32_t rank : old.members) {
+    const bool stays = draft.excluded.empty() ? is_listed(draft.rare.members, rank) : !is_listed(draft.excluded, rank);
+    if (stays) survivors.push_back(rank);
+  }
+  if (survivors.empty() || survivors.size() == old.members.size()) return;
+  const std::uint32_t number = shrinks_[static_cast<std::uint32_t>(draft.operation.comm)]++;
+  const std::string id = fmt::format("{}/shrink{}:{}", old.id, number, fmt::join(survivors, ","));
+  const std::string name = fmt::format("{} without {}", old.name, old.members.size() - survivors.size());
+  draft.operation.comm = builder.communicator(id, name, survivors);
+  draft.rare.members.clear();  // it says them itself
+}
+
 void JobLineReader::append(Draft& draft) {
   Operation& operation = draft.operation;
+  if (operation.kind == OpKind::kShrink && operation.comm != kNoComm) place_shrink(draft);
   const bool is_issued = op_class(operation.kind) != OpClass::kCompletion && operation.kind != OpKind::kGraphLaunch;
   if (is_issued && (operation.handle != StringIndex{} || operation.stream != StringIndex{})) {
     operation.flags |= kOpNonblocking;

@@ -291,6 +291,10 @@ class TraceSet {
     }
     for (auto& [identity, members] : nccl_members_) {
       if (fill_members(members, known, job_ranks_)) continue;
+      if (sizes_differ_.contains(identity)) {  // never made: a place too many is what the finding is about, not a rank to look for
+        std::erase(members, -1);
+        continue;
+      }
       const auto missing = std::ranges::count(members, -1);
       builder().warn(fmt::format("{} of the {} ranks of a communicator of NCCL left no record of it, and nothing says which ranks they are: "
                                  "its calls are not compared", missing, members.size()));

@@ -56,6 +56,15 @@ JOBS = {
     "init_by_line": ({"world": [0, 1, 2], "late": [0, 1]}, [["all_reduce world f32[1]", "init late", "all_reduce late f32[1]"]] * 2 +
                      [["all_reduce world f32[1]"]], {}, {"nccl": ENDED}),
     "init_left_out": ({"late": [0, 1]}, [["init late"], []], {}, {"nccl": HUNG}),
+    "init_of_other_sizes": ({"late": [0, 1, 2]}, [["init late counts=3"], ["init late counts=2"], ["init late counts=3"]], {}, {"nccl": HUNG}),
+    "shrink": ({"world": [0, 1, 2], "rest": [0, 2]}, [["all_reduce world f32[4]", "shrink world exclude=1", "all_reduce rest f32[2]"],
+               ["all_reduce world f32[4]"], ["all_reduce world f32[4]", "shrink world members=0,2", "all_reduce rest f32[2]"]], {}, {"nccl": ENDED}),
+    "shrink_left_out": (WORLD, [["shrink world exclude=1"], [], []], {}, {"nccl": HUNG}),
+    "shrink_of_other_ranks": (WORLD, [["shrink world exclude=1"], [], ["shrink world members=2"]], {}, {"nccl": HUNG}),
+    "grow": ({"two": [0, 1], "world": [0, 1, 2]}, [["all_reduce two f32[4]", "grow world", "all_reduce world f32[2]"]] * 2 +
+             [["grow world", "all_reduce world f32[2]"]], {}, {"nccl": ENDED}),
+    "grow_left_out": ({"two": [0, 1], "world": [0, 1, 2]}, [["grow world"], ["grow world"], []], {}, {"nccl": HUNG}),
+    "revoked": (WORLD, [["all_reduce world f32[4]", "device_sync", "revoke world", "abort world"]] * 3, {}, {"nccl": ENDED}),
     "exit_status": (WORLD, [["barrier world"], ["barrier world"], ["barrier world", "exit 3"]], {}, {"nccl": ENDED}),
     "killed": (WORLD, [["barrier world", "barrier world"]] * 2 + [["barrier world"]], {"2": "killed 9"}, {"nccl": HUNG}),
     "threads": (TWO, [["all_reduce a f32[1] stream=x thread=t1", "all_reduce b f32[1] stream=y thread=t2"]] * 3, {}, {"nccl": ENDED}),

@@ -84,9 +84,10 @@ class NcclRank {
   static bool is_refused(const Operation& operation) { return (operation.flags & kOpFailed) != 0; }
 
   void make(CommIndex comm) { join(comm, ids_[to_size(comm)], member(comm, rank_)); }
+  int size_of(CommIndex comm) const { return static_cast<int>(job_.communicator(comm).members.size()); }
 
-  void join(CommIndex comm, const ncclUniqueId& id, int rank) {
-    const auto ranks = static_cast<int>(job_.communicator(comm).members.size());
+  void join(CommIndex comm, const ncclUniqueId& id, int rank) { join(comm, id, rank, size_of(comm)); }
+  void join(CommIndex comm, const ncclUniqueId& id, int rank, int ranks) {
     const ncclResult_t result = ncclCommInitRank(&comms_[to_size(comm)], ranks, id, rank);
     if (result != ncclSuccess) outcome_.error = std::string("ncclCommInitRank: ") + ncclGetLastError(nullptr);
   }
@@ -189,6 +190,8 @@ class NcclRank {
     if (is_collective(operation.kind) || is_point_to_point(operation.kind)) {
       if (operation.comm == kNoComm || member(operation.comm, rank_) < 0) return fail(operation, "this rank is no member");
       if (operation.kind == OpKind::kInit) return init(operation);
+      if (operation.kind == OpKind::kGrow) return grow(operation);
+      if (operation.kind == OpKind::kShrink) return shrink(operation);
       if (comms_[to_size(operation.comm)] == nullptr) return fail(operation, "the communicator has not been made");
       return communicate(operation, comms_[to_size(operation.comm)]);
     }
@@ -227,6 +230,10 @@ class NcclRank {
       case OpKind::kAbort:
         end(operation);
         break;
+      case OpKind::kRevoke:
+        if (operation.comm != kNoComm && comms_[to_size(operation.comm)] != nullptr)
+          check(operation, ncclCommRevoke(comms_[to_size(operation.comm)], 0));
+        break;
       default:
         unsupported(operation);
     }
@@ -234,7 +241,41 @@ class NcclRank {
 
   void init(const Operation& operation) {
     const int own = member(operation.comm, rank_);
-    join(operation.comm, ids_[to_size(operation.comm)], is_refused(operation) ? -1 : number(job_.extra(operation).key, own));
+    const std::vector<std::uint64_t>& stated = job_.extra(operation).counts;  // the size, where it is not the group's
+    const int ranks = stated.size() == 1 ? static_cast<int>(std::min<std::uint64_t>(stated[0], 1024)) : size_of(operation.comm);
+    join(operation.comm, ids_[to_size(operation.comm)], is_refused(operation) ? -1 : number(job_.extra(operation).key, own), ranks);
+  }
+
+  /// The line names what it makes; what grows is the largest communicator of this rank whose members come first in it.
+  void grow(const Operation& operation) {
+    const auto& members = job_.communicator(operation.comm).members;
+    ncclComm_t& made = comms_[to_size(operation.comm)];
+    if (made != nullptr) return unsupported(operation);
+    std::size_t old = comms_.size();
+    for (std::size_t i = 0; i < comms_.size(); ++i) {
+      const auto& some = job_.communicator(CommIndex{static_cast<std::uint32_t>(i)}).members;
+      const bool begins = some.size() < members.size() && std::equal(some.begin(), some.end(), members.begin());
+      if (comms_[i] != nullptr && begins && (old == comms_.size() || some.size() > size_of_members(old))) old = i;
+    }
+    const bool comes = old == comms_.size();
+    const int own = member(operation.comm, rank_);
+    check(operation, ncclCommGrow(comes ? nullptr : comms_[old], size_of(operation.comm),
+                                  comes || own == 0 ? &ids_[to_size(operation.comm)] : nullptr, comes ? own : -1, &made, nullptr));
+  }
+  std::size_t size_of_members(std::size_t comm) const { return job_.communicators()[comm].members.size(); }
+
+  /// The reader has placed it on those that stay.
+  void shrink(const Operation& operation) {
+    const CommIndex old = shrunk_from(job_, operation.comm);
+    if (old == kNoComm || comms_[to_size(old)] == nullptr) return unsupported(operation);
+    std::vector<int> excluded;
+    const auto& members = job_.communicator(old).members;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (member(operation.comm, members[i]) < 0) excluded.push_back(static_cast<int>(i));
+    ncclComm_t made = nullptr;
+    const CommIndex group = made_by(operation);
+    ncclComm_t& place = group == kNoComm ? made : comms_[to_size(group)];
+    check(operation, ncclCommShrink(comms_[to_size(old)], excluded.data(), static_cast<int>(excluded.size()), &place, nullptr, 0));
   }
 
   void unsupported(const Operation& operation) {
@@ -338,13 +379,6 @@ class NcclRank {
       }
       case OpKind::kNewGroup:
         return new_group(operation);
-      case OpKind::kShrink: {
-        std::vector<int> excluded;
-        const auto& members = job_.communicator(operation.comm).members;
-        for (std::size_t i = 0; i < members.size(); ++i)
-          if (std::ranges::find(extra.members, members[i]) == extra.members.end()) excluded.push_back(static_cast<int>(i));
-        return check(operation, ncclCommShrink(comm, excluded.data(), static_cast<int>(excluded.size()), &made, nullptr, 0));
-      }
       case OpKind::kWindowRegister: {
         ncclWindow_t window = nullptr;
         CallBuffers& data = buffers(operation, -1, operation.kind);

@@ -95,6 +95,21 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"RootsOfOneGroupBefore", "\"library_version\": \"2.28.9\", ",
      {{"batch[broadcast a f32[8] root=0; broadcast a f32[8] root=1]"}, {"batch[broadcast a f32[8] root=1; broadcast a f32[8] root=0]"}},
      "certain order_differs"},
+    {"GathersToSeveralRootsAreMessages", "",
+     {{"batch[gather a f32[8] root=0; gather a f32[4] root=1]"}, {"batch[gather a f32[4] root=1; gather a f32[8] root=0]"}}, "contract_violation order_differs"},
+    {"ScattersFromSeveralRootsAreMessages", "",
+     {{"batch[scatter a f32[8] root=0; scatter a f32[4] root=1]"}, {"batch[scatter a f32[4] root=1; scatter a f32[8] root=0]"}}, "contract_violation order_differs"},
+    {"GathersToOneRootShareTheirPairs", "",
+     {{"batch[gather a f32[8] root=0; gather a f32[4096] root=0]"}, {"batch[gather a f32[4096] root=0; gather a f32[8] root=0]"}}, "certain order_differs"},
+    {"GatherAndScatterShareAPair", "",
+     {{"batch[gather a f32[8] root=0; scatter a f32[8] root=1]"}, {"batch[scatter a f32[8] root=1; gather a f32[8] root=0]"}}, "certain order_differs"},
+    {"MessagesComeBehindTheCollectivesOfAGroup", "",
+     {{"batch[gather a f32[8] root=0; all_reduce a f32[8]]"}, {"batch[all_reduce a f32[8]; gather a f32[8] root=0]"}}, "contract_violation order_differs"},
+    {"OneOfSeveralRootsLeftOut", "\"library_version\": \"2.29.2\", ",
+     {{"batch[broadcast a f32[8] root=0; broadcast a f32[8] root=1]", "barrier b"}, {"batch[broadcast a f32[8] root=0]", "barrier b"}}, "certain call_skipped"},
+    {"OneOfSeveralRootsOfAnotherCount", "\"library_version\": \"2.29.2\", ",
+     {{"batch[broadcast a f32[8] root=0; broadcast a f32[8] root=1]"}, {"batch[broadcast a f32[8] root=0; broadcast a f32[9] root=1]"}}, "certain size_differs"},
+    {"EveryRootItsOwnCount", "", {{"batch[broadcast a f32[8] root=0; broadcast a f32[900] root=1]"}, {"batch[broadcast a f32[8] root=0; broadcast a f32[900] root=1]"}}, ""},
     {"OtherGroupBoundaries", "", {{"batch[all_reduce a f32[8]; all_reduce a f32[8]]"}, {"all_reduce a f32[8]", "all_reduce a f32[8]"}},
      "contract_violation group_partition_differs"},
     {"FactorsOfPreMulSumAreFree", "", {{"all_reduce a f32[8] redop=premul_sum(0.5)"}, {"all_reduce a f32[8] redop=premul_sum(0.25)"}}, ""},
@@ -122,6 +137,12 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"TwoThreads", "", {{"all_reduce a f32[8] flags=thread_unsafe"}, {"all_reduce a f32[8]"}}, "contract_violation threads_share_communicator"},
     {"InitNotJoined", "", {{"init a"}, {"init a"}, {}}, "certain creation_not_joined"},
     {"SplitWithoutNoColour", "", {{"split a color=0"}, {"split a color=0"}, {}}, "certain creation_not_joined"},
+    {"ShrinkOfThoseThatStay", "", {{"shrink a members=0,1"}, {"shrink a exclude=2"}, {}}, ""},
+    {"CreationThatOneRankLabels", "", {{"new_group a members=0,1 label=grid thread=main"}, {"new_group a members=0,1"}}, ""},
+    {"ShrinkThatOneRankLabels", "", {{"shrink a thread=main"}, {"shrink a"}}, ""},
+    {"ShrinkNotJoined", "", {{"shrink a exclude=3"}, {"shrink a exclude=3"}, {}, {}}, "certain creation_not_joined"},
+    {"ShrinkOfOtherRanks", "", {{"shrink a exclude=3"}, {"shrink a exclude=3"}, {"shrink a exclude=3,1"}, {}}, "certain creation_differs"},
+    {"ShrinkIntoTwoThatPart", "", {{"shrink a members=0,1"}, {"shrink a members=0,1"}, {"shrink a members=2,3"}, {"shrink a members=2,3"}}, ""},
     {"UnequalPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=4,1 recv_counts=2,1"}}, "certain size_differs"},
     {"EqualPairs", "", {{"all_to_all_v a f32 counts=1,2 recv_counts=1,3"}, {"all_to_all_v a f32 counts=3,1 recv_counts=2,1"}}, ""},
 }), [](const auto& test) { return test.param.name; });
@@ -158,6 +179,17 @@ std::vector<std::string> exchange_of(const std::vector<int>& parts) {
     line += "send " + std::to_string(peer) + " a f32[2]; recv " + std::to_string(peer) + " a f32[2]";
   }
   return line == "batch[" ? std::vector<std::string>{} : std::vector<std::string>{line + "]"};
+}
+
+TEST(NcclShrink, ListsThatDifferAreTheCauseOfWhatWaits) {
+  const std::string keeps_three = "shrink a exclude=3 state=entered";
+  const Report report = report_on({{keeps_three}, {keeps_three}, {"shrink a exclude=3,1 state=entered"}, {}},
+                                  R"("ends": {"0": "killed 9", "1": "killed 9", "2": "killed 9"}, )");
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].finding_class, "creation_differs");
+  EXPECT_NE(report.verdict, Verdict::kOrder) << "there is nothing to put in another order";
+  EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{2});
+  EXPECT_EQ(report_on({{"shrink a exclude=2"}, {}, {}}).findings.at(0).fix.find("every rank of the parent"), std::string::npos);
 }
 
 TEST(NcclExchange, EmptyPartsAreSizes) {
