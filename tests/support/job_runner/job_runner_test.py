@@ -71,15 +71,28 @@ JOBS = {
     "no_such_call": (WORLD, [["scan world f32[1]"]] * 3, {}, {"nccl": UNREADABLE, "mpi": ENDED}),
 }
 
+# Calls of both libraries in one program, as MPI starts it.
+BEFORE = ["broadcast world u8[128] root=0", "all_reduce grads f32[8] stream=s", "stream_sync stream=s", "barrier world"]
+BEHIND = ["broadcast world u8[128] root=0", "barrier world", "all_reduce grads f32[8] stream=s", "stream_sync stream=s"]
+UNWAITED = ["all_reduce grads f32[8] stream=s", "isend {next} world f32[4] handle=h", "irecv {last} world f32[4] handle=r", "wait handle=h",
+            "wait handle=r", "stream_sync stream=s"]
+MIXED = {
+    "both_in_order": ([BEFORE] * 3, ENDED),
+    "both_crossed": ([BEFORE, BEHIND, BEFORE], HUNG),
+    "both_not_waited_for": ([[line.format(next=(r + 1) % 3, last=(r + 2) % 3) for line in UNWAITED] for r in range(3)], ENDED),
+    "both_crossed_on_the_device_alone": ([["all_reduce grads f32[8] stream=s", "barrier world"], ["barrier world", "all_reduce grads f32[8] stream=s"],
+                                          ["barrier world", "all_reduce grads f32[8] stream=s"]], ENDED),
+}
+
 
 class JobRunner(unittest.TestCase):
     pass
 
 
-def add_test(name, groups, lines, ends, expected):
+def add_test(name, groups, lines, ends, expected, more=None):
     def test(self):
         job = {"schema": "lockstep-job/1", "groups": groups, "library": "nccl" if OVER == "nccl" else "mpi",
-               "ranks": {str(rank): calls for rank, calls in enumerate(lines)}, "ends": ends}
+               "ranks": {str(rank): calls for rank, calls in enumerate(lines)}, "ends": ends, **(more or {})}
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "job.json"
             path.write_text(json.dumps(job), encoding="utf-8")
@@ -97,5 +110,9 @@ for job_name, (job_groups, job_lines, job_ends, exits) in JOBS.items():
     library = "nccl" if OVER == "nccl" else "mpi"
     if library in exits:
         add_test(job_name, job_groups, job_lines, job_ends, exits[library])
+
+for job_name, (job_lines, job_exit) in MIXED.items():
+    if OVER != "nccl":
+        add_test(job_name, {"world": [0, 1, 2], "grads": [0, 1, 2]}, job_lines, {}, job_exit, {"library": "nccl", "libraries": {"world": "mpi"}})
 
 unittest.main(argv=sys.argv[:1])

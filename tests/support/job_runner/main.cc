@@ -1,4 +1,5 @@
-// job_runner [--over mpi|nccl] [--timeout S] JOB.json: runs a Job for real, one process per rank. The ranks inherit the environment, so
+// job_runner [--over mpi|nccl] [--timeout S] JOB.json: runs a Job for real, one process per rank; one whose groups are of both (`libraries`)
+// over both. The ranks inherit the environment, so
 // that a recorder that is preloaded into this process records them. Exit: 0 all ranks ended as the Job says, 10 they stood still until the
 // timeout, 11 wrong data or a detected mismatch, 3 the Job cannot be run, else an error.
 #include <fcntl.h>
@@ -65,6 +66,15 @@ int run_rank(const Job& job, std::int32_t rank) {
   end_as(end_of(job, rank));
 }
 
+/// Calls of MPI and of NCCL in one program.
+bool is_mixed(const Job& job) {
+  bool mpi = false;
+  bool others = false;
+  for (std::uint32_t i = 0; i < job.communicators().size(); ++i)
+    (job.library_of(CommIndex{i}) == Library::kMpi ? mpi : others) = true;
+  return mpi && others;
+}
+
 int usage() {
   std::fputs("usage: job_runner [--over mpi|nccl] [--mpi openmpi|mpich] [--timeout S] JOB.json\n", stderr);
   return kRunUsage;
@@ -93,14 +103,15 @@ int run(const std::vector<std::string>& args) {
   if (std::getenv("LOCKSTEP_RUNNER_PAGE") != nullptr && rank != nullptr) return run_rank(*job, std::atoi(rank));
 
   for (const std::string& warning : job->quality().warnings) std::fprintf(stderr, "job_runner: %s\n", warning.c_str());
-  options.over_mpi = over.empty() ? job->library() == Library::kMpi : over == "mpi";
+  const bool mixed = is_mixed(*job);
+  options.over_mpi = mixed || (over.empty() ? job->library() == Library::kMpi : over == "mpi");
   char self[4096] = "";
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return kRunFailed;
   options.self = self;
   if (options.over_mpi) {
     const std::string folder = options.self.substr(0, options.self.rfind('/') + 1);
     options.mpi_run = mpi == "mpich" ? LOCKSTEP_MPICH_RUN : LOCKSTEP_OPENMPI_RUN;
-    options.mpi_rank = LOCKSTEP_MPI_BIN "/job_runner_mpi." + mpi;
+    options.mpi_rank = std::string(LOCKSTEP_MPI_BIN) + (mixed ? "/job_runner_mixed." : "/job_runner_mpi.") + mpi;
     if (access(options.mpi_rank.c_str(), X_OK) != 0 || access(options.mpi_run.c_str(), X_OK) != 0) {
       std::fprintf(stderr, "job_runner: no %s in this build\n", mpi.c_str());
       return kRunUnreadable;

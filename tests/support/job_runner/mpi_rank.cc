@@ -1,4 +1,5 @@
-// One rank of a Job over MPI, started by mpirun for job_runner.
+// One rank of a Job over MPI, started by mpirun for job_runner. Built with NCCL (LOCKSTEP_RUNNER_NCCL) it runs programs that call both,
+// as those do that MPI starts: the unique ids go round by MPI_Bcast.
 #include <fcntl.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -16,6 +17,13 @@
 #include "rank_end.h"
 #include "read/load.h"
 #include "sizes.h"
+#ifndef LOCKSTEP_RUNNER_NCCL
+#define LOCKSTEP_RUNNER_NCCL 0
+#endif
+#if LOCKSTEP_RUNNER_NCCL
+#include "nccl_api.h"
+#include "nccl_rank.h"
+#endif
 
 namespace lockstep::testing {
 namespace {
@@ -61,6 +69,31 @@ class MpiRank {
 
   bool unsupported = false;
 
+#if LOCKSTEP_RUNNER_NCCL
+  RankOutcome run_with_nccl() {
+    make_communicators();
+    std::vector<nccl::ncclUniqueId> ids(comms_.size());
+    if (rank_ == 0)
+      for (nccl::ncclUniqueId& id : ids) nccl::ncclGetUniqueId(&id);
+    MPI_Bcast(ids.data(), static_cast<int>(ids.size() * sizeof(nccl::ncclUniqueId)), MPI_BYTE, 0, MPI_COMM_WORLD);
+    NcclRankOptions options{.operation = &progress_.operation, .phase = &progress_.phase};
+    int devices = 1;
+    nccl::cudaGetDeviceCount(&devices);
+    options.device = rank_ % std::max(devices, 1);
+    std::vector<MPI_Request> batch;
+    options.other_library = [&](const Operation& operation) {
+      const bool is_of_mpi = operation.comm == kNoComm ? operation.kind == OpKind::kWait && requests_.contains(std::string(job_.text(operation.handle)))
+                                                       : job_.library_of(operation.comm) == Library::kMpi;
+      if (is_of_mpi) run_operation(operation, batch);
+      wait(batch);
+      return is_of_mpi;
+    };
+    RankOutcome outcome = run_nccl_rank(job_, rank_, ids, options);
+    for (auto& [handle, requests] : requests_) wait(requests);
+    return outcome;
+  }
+#endif
+
  private:
   int member(CommIndex comm, std::int32_t job_rank) const {
     const auto& members = job_.communicator(comm).members;
@@ -76,6 +109,7 @@ class MpiRank {
       const CommIndex index{static_cast<std::uint32_t>(i)};
       const auto& members = job_.communicator(index).members;
       if (member(index, rank_) < 0 || is_made_by_a_line(job_, index)) continue;
+      if (LOCKSTEP_RUNNER_NCCL && job_.library_of(index) != Library::kMpi) continue;
       MPI_Group group = MPI_GROUP_NULL;
       MPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &group);
       MPI_Comm_create_group(MPI_COMM_WORLD, group, static_cast<int>(i % 1000), &comms_[i]);
@@ -325,7 +359,17 @@ int run(int argc, char** argv) {
   if (page == nullptr) return kRunFailed;
   page[rank].pid = getpid();
   MpiRank program(*job, rank, page[rank]);
+#if LOCKSTEP_RUNNER_NCCL
+  const RankOutcome outcome = program.run_with_nccl();
+  if (!outcome.error.empty()) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, outcome.error.c_str());
+    program.unsupported = program.unsupported || outcome.unsupported;
+    if (!program.unsupported) _exit(kRunFailed);
+  }
+  page[rank].wrong_data = outcome.wrong_data ? 1 : 0;
+#else
   program.run();
+#endif
   if (program.unsupported) {
     std::fflush(stderr);
     _exit(kRunUnreadable);

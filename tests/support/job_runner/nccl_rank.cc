@@ -40,7 +40,7 @@ class NcclRank {
   RankOutcome run() {
     cudaSetDevice(options_.device);
     for (std::size_t i = 0; i < comms_.size() && outcome_.error.empty(); ++i)
-      if (member(CommIndex{static_cast<std::uint32_t>(i)}, rank_) >= 0 &&
+      if (member(CommIndex{static_cast<std::uint32_t>(i)}, rank_) >= 0 && job_.library_of(CommIndex{static_cast<std::uint32_t>(i)}) != Library::kMpi &&
           !is_made_by_a_line(job_, CommIndex{static_cast<std::uint32_t>(i)}))
         make(CommIndex{static_cast<std::uint32_t>(i)});
     set_phase(RankPhase::kRunning);
@@ -144,6 +144,10 @@ class NcclRank {
         check_cuda(operation, streams_.end(capture));
       if (captured) check_cuda(operation, streams_.capture(capture, std::string(job_.text(operation.handle)), stream(operation)));
       if (options_.operation != nullptr) *options_.operation = i;
+      if (options_.other_library && options_.other_library(operation)) {
+        previous = &operation;
+        continue;
+      }
       if (operation.launch != 0 && launch == 0) check(operation, ncclGroupStart());
       launch = operation.launch;
       before_issue(operation);

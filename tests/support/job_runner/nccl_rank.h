@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -25,6 +26,8 @@ struct NcclRankOptions {
   bool check_data = true;
   std::atomic<std::uint32_t>* operation = nullptr;  ///< kept at the operation under way
   std::atomic<std::uint32_t>* phase = nullptr;      ///< kept at the RankPhase
+  /// Makes a call of another library, which the rank calls in between; false: it is not of that library.
+  std::function<bool(const Operation&)> other_library{};
 };
 
 /// Communicators that no line of the Job makes are made first, in their order. Host waits happen where the lines say so, and once
