@@ -10,11 +10,13 @@
 
 #include "base/rank_ranges.h"
 #include "diagnose/collective_findings.h"
+#include "diagnose/contradictions.h"
 #include "diagnose/describe.h"
 #include "diagnose/device_rules.h"
 #include "diagnose/difference.h"
 #include "diagnose/draft.h"
 #include "diagnose/exchange_totals.h"
+#include "diagnose/joined_progress.h"
 #include "diagnose/message_findings.h"
 #include "diagnose/nccl_deviations.h"
 #include "diagnose/refused_calls.h"
@@ -70,6 +72,7 @@ class Diagnosis {
     add_absences();
     add_outsiders();
     add_reported();
+    weigh_contradictions();
     if (drafts_.empty() && !is_advancing()) add_model_findings();
     if (drafts_.empty() || std::ranges::none_of(drafts_, [](const Draft& d) { return decides(d.finding); })) {
       add_open_questions();
@@ -116,6 +119,38 @@ class Diagnosis {
   }
 
   static bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
+
+  /// What rests on evidence that contradicts itself decides nothing.
+  void weigh_contradictions() {
+    contradictions_ = find_contradictions(job_, reported_);
+    std::vector<const Contradiction*> weighing;
+    const bool decided = std::ranges::any_of(drafts_, [](const Draft& draft) { return decides(draft.finding); });
+    for (const Contradiction& contradiction : contradictions_) {
+      bool weighs = !decided;
+      for (Draft& draft : drafts_) {
+        if (draft.finding.verdict == Verdict::kInsufficient || !is_touched(draft.finding, contradiction, reported_)) continue;
+        if (decides(draft.finding)) {
+          draft.finding.explanation += "; the evidence for it contradicts itself: " + contradiction.text;
+          draft.finding.severity = Severity::kNote;
+        }
+        draft.is_effect = true;
+        weighs = true;
+      }
+      if (weighs) weighing.push_back(&contradiction);
+    }
+    if (weighing.empty()) return;
+    Finding finding{.verdict = Verdict::kInsufficient, .finding_class = "evidence_contradicts", .severity = Severity::kNote};
+    finding.title = weighing.front()->text;
+    if (weighing.size() > 1) finding.title += fmt::format(", and {} more", weighing.size() - 1);
+    for (const Contradiction* contradiction : weighing) {
+      finding.explanation += (finding.explanation.empty() ? "" : "; ") + contradiction->text;
+      for (const Evidence& place : contradiction->evidence) {
+        if (std::ranges::find(finding.evidence, place) == finding.evidence.end()) finding.evidence.push_back(place);
+      }
+    }
+    finding.fix = "give only what is of one run and one moment: the log, the dumps and the stacks of the same attempt";
+    drafts_.insert(drafts_.begin(), {.finding = std::move(finding), .stalls = true});
+  }
 
   std::vector<std::string> models_that_stall() const {
     std::vector<std::string> names;
@@ -247,6 +282,9 @@ class Diagnosis {
       const bool told = (cause.kind == CauseKind::kEnded && compared) || is_told(cause);
       if (told) continue;
       drafts_.push_back({.finding = absence_finding(describe_, standstill_, cause), .stalls = true});
+      if (cause.kind == CauseKind::kNoRecord || cause.kind == CauseKind::kCutRecord) {
+        join_reported_progress(job_, reported_, drafts_.back().finding);
+      }
       if (!is_advancing() && explain_shared_host(describe_, standstill_, cause, drafts_.back().finding)) continue;
       // In one look a rank may be on its way. In two of a job that stands, it is there and does something else.
       const bool stays_away = cause.kind == CauseKind::kStandsElsewhere && seen_ && seen_->state == ProgressState::kStalled &&
@@ -588,6 +626,7 @@ class Diagnosis {
     report.input_quality.ranks_expected = quality.ranks_expected;
     report.input_quality.complete = quality.complete;
     report.input_quality.warnings = quality.warnings;
+    for (const Contradiction& contradiction : contradictions_) report.input_quality.warnings.push_back(contradiction.text);
     for (const Program& program : job_.programs()) {
       report.input_quality.ranks_seen.push_back(program.rank);
       if (program.tail_missing || program.head_missing) report.input_quality.complete = false;
@@ -612,6 +651,7 @@ class Diagnosis {
   ReplayResult standstill_;
   std::vector<Cause> causes_;
   std::vector<Draft> drafts_;
+  std::vector<Contradiction> contradictions_;
 };
 
 }  // namespace

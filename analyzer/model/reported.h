@@ -43,6 +43,7 @@ struct ReportedEvent {
   bool proves = false;                  ///< kEvent: by itself reason enough for a job to stop
   bool of_node = false;                 ///< kEvent: a host says that something is wrong with itself: a device, a link, memory
   std::string host{};                   ///< kEvent: that the line is of, as far as it says so
+  int day = 0;                          ///< 100 * month + day, as torch writes it before its own lines; 0 = not told
 };
 
 /// Where a rank ran, as the lines say.
@@ -51,10 +52,26 @@ struct ReportedPlace {
   std::string pod{};
 };
 
+/// A line of a log that says how many ranks the job has.
+struct StatedSize {
+  std::int64_t ranks = 0;
+  std::uint32_t file = 0;
+  std::uint32_t line = 0;
+};
+
+/// Two pieces of evidence that cannot both be of one run of one job, found while they were read. Nothing is averaged: both are
+/// told, and what rests on them decides nothing.
+struct ReportedContradiction {
+  std::string text{};                 ///< a sentence with both places
+  std::vector<std::int32_t> ranks{};  ///< whose record is in doubt
+};
+
 struct ReportedEvidence {
   std::vector<std::string> files{};
   std::vector<ReportedEvent> events{};
   std::map<std::int32_t, ReportedPlace> places{};  ///< by rank
+  std::vector<ReportedContradiction> contradictions{};
+  std::optional<StatedSize> size{};  ///< the largest that a line states
   std::size_t dropped = 0;  ///< events beyond what is kept
   bool empty() const { return files.empty(); }
 };

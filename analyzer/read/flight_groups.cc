@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 namespace lockstep {
 namespace {
@@ -62,6 +63,7 @@ class GroupJoiner {
       }
     }
     for (std::size_t d = 0; d < dumps_.size(); ++d) intake_.add_to_world(dumps_[d].dump->others);
+    compare_members();
     take_back_failed();
     for (std::size_t d = 0; d < dumps_.size(); ++d) find_members(d);
     for (JobGroup& group : result_.groups) {
@@ -90,6 +92,50 @@ class GroupJoiner {
     }
     JobGroup& joined = result_.groups[at->second];
     joined.has_messages = joined.has_messages || group.has_messages;
+  }
+
+  /// Subgroups of one call share a name and no rank. Two dumps of members that list other members for it: the dumps are of two
+  /// runs, or ranks made their groups in different orders.
+  void compare_members() {
+    std::map<std::string_view, std::vector<std::pair<std::size_t, std::size_t>>> by_name;  // name: dump and joined group
+    for (std::size_t d = 0; d < dumps_.size(); ++d) {
+      for (std::size_t g = 0; g < dumps_[d].dump->groups.size(); ++g) {
+        const FlightGroup& group = dumps_[d].dump->groups[g];
+        if (!group.members.empty()) by_name[group.name].emplace_back(d, result_.group_of[d][g]);
+      }
+    }
+    constexpr std::size_t kMostTold = 16;
+    std::set<std::pair<std::size_t, std::size_t>> told;
+    for (const auto& [name, lists] : by_name) {
+      std::map<std::int32_t, std::pair<std::size_t, std::size_t>> of_rank;
+      bool differ = false;
+      for (const auto& [d, joined] : lists) {
+        of_rank.try_emplace(dumps_[d].rank, d, joined);
+        differ = differ || joined != lists.front().second;
+      }
+      if (!differ) continue;
+      for (const auto& [d, joined] : lists) {
+        for (const std::int32_t member : members_of(joined)) {
+          const auto other = of_rank.find(member);
+          if (other == of_rank.end() || other->second.second == joined || has_list(lists, other->second.first, joined)) continue;
+          const auto pair = std::minmax(joined, other->second.second);
+          if (intake_.reported().contradictions.size() >= kMostTold || !told.emplace(pair.first, pair.second).second) continue;
+          std::vector<std::int32_t> ranks(members_of(joined).begin(), members_of(joined).end());
+          ranks.insert(ranks.end(), members_of(other->second.second).begin(), members_of(other->second.second).end());
+          intake_.reported().contradictions.push_back(
+              {fmt::format("{} says that process group {} has members [{}], {} of rank {} says [{}]: they are of two runs, or the ranks created their "
+                           "groups in different orders", dumps_[d].dump->path, excerpt(name), members_text(members_of(joined)),
+                           dumps_[other->second.first].dump->path, member, members_text(members_of(other->second.second))),
+               std::move(ranks)});
+        }
+      }
+    }
+  }
+
+  const std::vector<std::int32_t>& members_of(std::size_t joined) const { return intake_.builder().communicator(result_.groups[joined].comm).members; }
+
+  static bool has_list(const std::vector<std::pair<std::size_t, std::size_t>>& lists, std::size_t d, std::size_t joined) {
+    return std::ranges::find(lists, std::pair{d, joined}) != lists.end();
   }
 
   void add_without_members(std::size_t d, std::size_t g) {

@@ -83,6 +83,7 @@ std::vector<FlightRank> flight_ranks(std::vector<std::unique_ptr<FlightDump>>& d
       result[i].rank = rank;
     } else {
       result[i].why = fmt::format("seems to be of rank {}, as {} is", rank, dumps[at->second]->path);
+      result[i].rival = at->second;
     }
   };
   std::vector<std::size_t> open;

@@ -22,6 +22,7 @@ std::vector<std::int32_t> numbers_of_name(std::string_view path);
 struct FlightRank {
   std::optional<std::int32_t> rank{};
   std::string why{};
+  std::optional<std::size_t> rival{};  ///< the dump with the better claim
 };
 std::vector<FlightRank> flight_ranks(std::vector<std::unique_ptr<FlightDump>>& dumps);
 

@@ -363,6 +363,22 @@ class FlightJob {
   std::map<std::size_t, std::map<std::uint32_t, Operation>> models_;
 };
 
+/// Two dumps that seem to be of one rank: copies of each other, or nobody knows which is to be believed.
+void note_rivals(const std::vector<std::unique_ptr<FlightDump>>& dumps, const std::vector<FlightRank>& ranks, ReportedEvidence& reported) {
+  constexpr std::size_t kMostTold = 16;
+  for (std::size_t i = 0; i < dumps.size(); ++i) {
+    if (ranks[i].rank || !ranks[i].rival || reported.contradictions.size() >= kMostTold) continue;
+    const std::size_t other = *ranks[i].rival;
+    const FlightDump& a = *dumps[other];
+    const FlightDump& b = *dumps[i];
+    const bool same = a.entries == b.entries && a.last_ns == b.last_ns && a.first_record == b.first_record && a.operations.size() == b.operations.size();
+    if (same || !ranks[other].rank) continue;
+    reported.contradictions.push_back({fmt::format("{} and {} both seem to be of rank {} and hold different calls ({} and {} entries): the first is used", a.path,
+                                                   b.path, *ranks[other].rank, a.entries, b.entries),
+                                       {*ranks[other].rank}});
+  }
+}
+
 }  // namespace
 
 std::vector<std::optional<Error>> join_flight_dumps(std::vector<std::unique_ptr<ParsedEvidence>> parsed, JobIntake& intake) {
@@ -370,6 +386,7 @@ std::vector<std::optional<Error>> join_flight_dumps(std::vector<std::unique_ptr<
   for (auto& one : parsed) dumps.emplace_back(static_cast<FlightDump*>(one.release()));
   std::vector<std::optional<Error>> failures(dumps.size());
   const std::vector<FlightRank> ranks = flight_ranks(dumps);
+  note_rivals(dumps, ranks, intake.reported());
   std::vector<RankedDump> ranked;
   for (std::size_t i = 0; i < dumps.size(); ++i) {
     if (ranks[i].rank) {

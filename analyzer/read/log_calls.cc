@@ -200,15 +200,9 @@ std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
   std::int32_t next = 0;
   std::size_t added = 0;
   for (auto& [key, process] : processes_) {
-    // The rank in its largest communicator.
-    std::int32_t rank = by_device ? process.device : next++;
-    int most = 0;
-    for (const auto& [address, ranks] : process.communicators) {
-      const auto init = inits_.find({key, address});
-      if (init == inits_.end() || init->second.ranks <= most) continue;
-      most = init->second.ranks;
-      rank = init->second.rank;
-    }
+    const std::int32_t known = rank_of(key, process);
+    const std::int32_t by_order = by_device ? process.device : next++;
+    const std::int32_t rank = known >= 0 ? known : by_order;
     Program program{.rank = rank, .source = builder.source(process.path.empty() ? path : std::string_view(process.path))};
     std::vector<CommIndex> communicators;
     std::vector<std::uint64_t> first(process.communicators.size(), 0);
@@ -274,6 +268,29 @@ std::size_t LogCalls::add_schedules(std::string_view path, JobIntake& intake) {
   return schedules_.size();
 }
 
+std::int32_t LogCalls::rank_of(const std::string& key, const Process& process) const {
+  std::int32_t rank = -1;
+  int most = 0;
+  for (const auto& [address, ranks] : process.communicators) {
+    const auto init = inits_.find({key, address});
+    if (init == inits_.end() || init->second.ranks <= most) continue;
+    most = init->second.ranks;
+    rank = init->second.rank;
+  }
+  return rank;
+}
+
+std::vector<LogCalls::LastCall> LogCalls::last_by_process() const {
+  std::vector<LastCall> last;
+  for (const auto& [key, process] : processes_) {
+    if (process.calls.empty()) continue;
+    const Call& call = process.calls.back();
+    last.push_back({.rank = rank_of(key, process), .line = call.line, .calls = process.calls.size(),
+                    .text = fmt::format("{} [{}] {} opCount {:x} count {}", key, process.device, op_names_[call.op], call.op_count, call.count)});
+  }
+  return last;
+}
+
 std::uint32_t LogCalls::last_line() const {
   std::uint32_t line = 0;
   for (const auto& [key, process] : processes_) line = std::max(line, process.calls.empty() ? 0 : process.calls.back().line);
@@ -284,11 +301,9 @@ std::string LogCalls::last_calls() const {
   std::string text;
   constexpr std::size_t kMostTold = 8;
   std::size_t told = 0;
-  for (const auto& [key, process] : processes_) {
-    if (process.calls.empty()) continue;
+  for (const LastCall& last : last_by_process()) {
     if (told++ == kMostTold) break;
-    const Call& last = process.calls.back();
-    text += fmt::format("{}{} [{}] {} opCount {:x} count {}", text.empty() ? "" : "; ", key, process.device, op_names_[last.op], last.op_count, last.count);
+    text += (text.empty() ? "" : "; ") + last.text;
   }
   return text;
 }

@@ -25,6 +25,14 @@ class LogCalls {
   /// The last COLL line of each process, in words; for a report that has nothing better.
   std::string last_calls() const;
   std::uint32_t last_line() const;  ///< of the last COLL line
+  /// By process, in the words of last_calls: its rank (-1: the log does not say), its line, and how many calls it printed.
+  struct LastCall {
+    std::int32_t rank = -1;
+    std::uint32_t line = 0;
+    std::size_t calls = 0;
+    std::string text{};
+  };
+  std::vector<LastCall> last_by_process() const;
   /// Where the ranks of the largest communicator run, as the lines of initialization say.
   std::map<std::int32_t, ReportedPlace> places() const;
 
@@ -55,6 +63,8 @@ class LogCalls {
     std::uint32_t line = 0;
   };
   bool read_coll(std::string_view text, std::uint32_t line);
+  /// In its largest communicator whose initialization was logged; -1: none was.
+  std::int32_t rank_of(const std::string& key, const Process& process) const;
   bool read_trace_call(std::string_view text, std::uint32_t line);
   std::uint16_t op_index(std::string_view name);
   std::uint32_t communicator_index(Process& process, const std::string& address, int ranks);

@@ -22,6 +22,32 @@ void add_place(std::int32_t rank, const ReportedPlace& told, ReportedEvidence& r
   if (known.pod.empty()) known.pod = told.pod;
 }
 
+/// Calls that a log prints, where the job's calls are known already: NCCL's lines count per process and communicator and share no
+/// number with other records, so they are not mixed with those. Nothing is lost silently: that they were left aside is said, with
+/// the last line of each process whose rank has no other record.
+void leave_aside(const ParsedLog& log, std::uint32_t file, JobIntake& intake) {
+  const auto last = log.calls.last_by_process();
+  if (last.empty()) {
+    intake.builder().warn(fmt::format("{}: the schedule that is printed in it is left aside: the calls of the job are known from other files", log.path));
+    return;
+  }
+  std::size_t calls = 0, without_record = 0;
+  std::string words;
+  std::uint32_t line = 0;
+  constexpr std::size_t kMostTold = 8;
+  for (const LogCalls::LastCall& process : last) {
+    calls += process.calls;
+    if (process.rank >= 0 && intake.builder().has_program(process.rank)) continue;
+    if (without_record++ >= kMostTold) continue;
+    words += fmt::format("{}{}{}", words.empty() ? "" : "; ", process.rank >= 0 ? fmt::format("rank {}: ", process.rank) : "", process.text);
+    line = std::max(line, process.line);
+  }
+  intake.builder().warn(fmt::format("{}: {} NCCL COLL lines of {} processes are left aside: they have no number in common with the other records of "
+                                    "the job, and those are more exact; give the log alone to compare them", log.path, calls, last.size()));
+  if (words.empty()) return;
+  intake.reported().events.push_back({.kind = ReportedKind::kHint, .file = file, .line = line, .text = "last NCCL COLL lines of ranks without another record: " + words});
+}
+
 }  // namespace
 
 bool looks_like_log(std::string_view head) {
@@ -92,13 +118,18 @@ std::vector<std::optional<Error>> join_logs(std::vector<std::unique_ptr<ParsedEv
       intake.builder().set_incomplete();
     }
     for (const auto& [rank, place] : log.places) add_place(rank, place, reported);
+    if (log.size && (!reported.size || reported.size->ranks < log.size->ranks)) reported.size = StatedSize{log.size->ranks, number, log.size->line};
     for (ReportedEvent& event : log.events) {
       event.file = number;
       reported.events.push_back(std::move(event));
     }
     const auto of_calls = log.calls.places();
     for (const auto& [rank, place] : of_calls) add_place(rank, place, reported);
-    if (log.calls.empty() || has_job) continue;
+    if (log.calls.empty()) continue;
+    if (has_job) {
+      leave_aside(log, number, intake);
+      continue;
+    }
     if (const std::string last = log.calls.last_calls(); !last.empty()) {
       reported.events.push_back({.kind = ReportedKind::kHint, .file = number, .line = log.calls.last_line(), .text = "last NCCL COLL lines: " + last});
     }

@@ -64,6 +64,15 @@ std::string excerpt_of(std::string_view text) {
   return std::string(text.substr(0, kLongest));
 }
 
+/// "[E1122 06:40:00.504952916 ": the month is not padded, the day is. A time of nothing but zeros was blotted out.
+int day_of(std::string_view text) {
+  static const RE2 kHead(R"(\[[EWIF](\d{1,2})(\d\d) (\d\d:\d\d:\d\d)[. ])");
+  int month = 0, day = 0;
+  re2::StringPiece time;
+  if (!RE2::PartialMatch(piece(text), kHead, &month, &day, &time) || time == "00:00:00") return 0;
+  return month >= 1 && month <= 12 && day >= 1 && day <= 31 ? 100 * month + day : 0;
+}
+
 }  // namespace
 
 LogReader::LogReader(ParsedLog& log) : log_(log) {
@@ -193,6 +202,7 @@ void LogReader::read_line(std::string_view raw) {
   const bool has_rank = rank.has_value();
   if (!rank && RE2::PartialMatch(piece(line.text), kGroupRank, &group_rank)) rank = group_rank;
   if (has_rank) note_place(line, *rank);
+  note_size(line.text);
   if (log_.calls.read(line.text, line_, rank)) return;
   if (line.text.find("Missing ranks") != std::string_view::npos) {
     in_missing_ranks_ = true;
@@ -226,6 +236,7 @@ void LogReader::read_grammars(const LogLine& line, std::optional<std::int32_t> r
       const LogFields fields(compiled.pattern->NamedCapturingGroups(), std::span(groups).first(static_cast<std::size_t>(count)));
       if (compiled.grammar->fill(fields, event)) {
         sections_.complete(event);
+        if (event.kind == ReportedKind::kWaits || event.kind == ReportedKind::kProgress) event.day = day_of(line.text);
         // What went wrong is read best in its whole line.
         const bool whole_line = event.kind == ReportedKind::kEvent || event.kind == ReportedKind::kHint;
         const auto behind = static_cast<std::size_t>(groups[0].data() - line.text.data());
@@ -253,6 +264,14 @@ void LogReader::note_place(const LogLine& line, std::int32_t rank) {
   if (place.place.pid == 0) place.place.pid = nccl ? pid : line.pid;
   if (place.place.device.empty() && nccl) place.place.device = "GPU " + std::to_string(device);
   if (place.pod.empty()) place.pod = line.pod;
+}
+
+/// "world_size=8" as torch and launchers print it; not the size of a group ("dp_world_size") or of a node ("local_world_size").
+void LogReader::note_size(std::string_view text) {
+  static const RE2 kSize(R"((?:^|[\s,;('"{\[])(?:world_size|WORLD_SIZE)['"]?\s*[=:]\s*['"]?(\d{1,7})\b)");
+  std::int64_t ranks = 0;
+  if (!RE2::PartialMatch(piece(text), kSize, &ranks) || ranks == 0) return;
+  if (!log_.size || log_.size->ranks < ranks) log_.size = StatedSize{.ranks = ranks, .line = line_};
 }
 
 void LogReader::keep(ReportedEvent event) {

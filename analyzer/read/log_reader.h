@@ -20,6 +20,7 @@ struct ParsedLog final : ParsedEvidence {
   std::map<std::int32_t, ReportedPlace> places{};  ///< by rank
   std::size_t dropped = 0;
   std::vector<std::string> warnings{};  ///< about the input as a whole
+  std::optional<StatedSize> size{};     ///< of the job; the largest that a line states
   LogCalls calls{};
 };
 
@@ -46,6 +47,7 @@ class LogReader {
   void read_line(std::string_view raw);
   void read_grammars(const LogLine& line, std::optional<std::int32_t> rank);
   void note_place(const LogLine& line, std::int32_t rank);
+  void note_size(std::string_view text);
   void keep(ReportedEvent event);
 
   ParsedLog& log_;
