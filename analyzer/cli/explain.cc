@@ -44,13 +44,24 @@ std::string list_text() {
   return out;
 }
 
+/// "N02": the classes that cover that class of public reports; empty where there is none.
+std::string texts_of_report_class(std::string_view code) {
+  std::string out;
+  if (code.size() != 3) return out;
+  for (const FindingClass& entry : finding_classes()) {
+    if (entry.taxonomy.find(code) != std::string_view::npos) out += (out.empty() ? "" : "\n") + class_text(entry);
+  }
+  return out;
+}
+
 int run_explain(std::span<const std::string_view> args) {
   std::string id;
   CLI::App app;
-  app.add_option("CLASS", id, "class of a finding, as a report names it; without it all are listed");
+  app.add_option("CLASS", id, "class of a finding, as a report names it, or of public reports (T01-T18, N01-N08); without it all are listed");
   if (const auto done = parse_arguments(app, kExplainSubcommand, args)) return *done;
   if (id.empty()) return write_stdout(list_text()) ? kExitConsistent : kExitInternal;
 
+  if (const std::string covering = texts_of_report_class(id); !covering.empty()) return write_stdout(covering) ? kExitConsistent : kExitInternal;
   const FindingClass* entry = find_class(id);
   if (entry == nullptr) {
     std::vector<std::string_view> ids;
