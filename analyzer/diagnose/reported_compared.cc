@@ -16,12 +16,20 @@ std::string key_of(const Event& side) {
   return fmt::format("{}|{}|{}|{}", plain_op(side.op), side.shape, side.datatype, side.seq.value_or(-1));
 }
 
+/// What a library said, in words that need no knowledge of it.
+std::string words_of(const Event& told) {
+  if (told.op != "gloo message" || !told.elements_in || !told.elements_out) return told.text;
+  return fmt::format("{} received {} bytes from another rank in a call that has room for {} (gloo: {})", told.rank ? who(told) : "a rank", *told.elements_in,
+                     *told.elements_out, told.text);
+}
+
 }  // namespace
 
 std::string_view class_of_sides(const ReportedView::Events& sides, const ReportedView::Events& told) {
   if (sides.size() < 2) {
     const bool sizes = std::ranges::any_of(told, [](const Event* event) {
-      return event->text.find("SIZE") != std::string::npos || event->text.find("shape") != std::string::npos || event->text.find("params") != std::string::npos;
+      return event->text.find("SIZE") != std::string::npos || event->text.find("shape") != std::string::npos || event->text.find("params") != std::string::npos ||
+             event->op == "gloo message";
     });
     return sizes ? "size_differs" : "kind_differs";
   }
@@ -75,10 +83,13 @@ void add_compared(ReportedView& view) {
                    side->shape != first.shape || side->datatype != first.datatype;
     seqs_differ = seqs_differ || (side->seq && first.seq && *side->seq != *first.seq);
   }
-  std::set<std::string_view> texts;
+  std::set<std::string> texts;
+  bool by_gloo_alone = by_rank.empty();
   for (const Event* event : told) {
     ranks.insert(event->ranks.begin(), event->ranks.end());
-    if (by_rank.empty() && texts.insert(event->text).second && texts.size() <= kMostTold) words += (words.empty() ? "" : "; ") + event->text;
+    by_gloo_alone = by_gloo_alone && event->op == "gloo message";
+    const std::string text = words_of(*event);
+    if (by_rank.empty() && texts.insert(text).second && texts.size() <= kMostTold) words += (words.empty() ? "" : "; ") + text;
   }
   // Numbers that differ where the calls are not told: one rank made more calls than the other.
   const bool only_numbers = seqs_differ && !calls_differ;
@@ -88,6 +99,10 @@ void add_compared(ReportedView& view) {
   draft.finding.explanation = draft.finding.title;
   for (const Event* event : view.of(ReportedKind::kHint)) {
     if (event->text.find("sizes:") != std::string::npos) draft.finding.explanation += "; " + event->text;
+  }
+  if (by_gloo_alone) {
+    draft.finding.explanation += "; gloo names neither the call nor the other rank: the two are in calls of other sizes, or in other calls of the same group";
+    draft.finding.fix += "; the Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000), or TORCH_DISTRIBUTED_DEBUG=DETAIL, name the call and the rank";
   }
   if (by_rank.size() == 1 && told.empty()) draft.finding.explanation += "; the other side is not in the log";
   view.support(draft.finding, sides);

@@ -112,7 +112,7 @@ void add_pauses(ReportedView& view) {
   Draft& draft = view.add(Verdict::kOtherCause, "slow_peer", Severity::kNote,
                           fmt::format("work outside of collectives was going on: {}{}", work.rank ? who(work) + ": " : "", work.text),
                           "give the timeout of the group more than this work takes, or let all ranks wait for it in a barrier with a long timeout; " + view.next_evidence());
-  draft.finding.explanation = fmt::format("{}; a rank that is busy comes late to a collective, and no call differs", draft.finding.title);
+  draft.finding.explanation = fmt::format("{}; a rank that is busy comes late to a collective, and no call differs{}", draft.finding.title, view.short_timeout());
   const bool others_wait = std::ranges::any_of(waiting, [&](const auto& rank) { return rank != work.rank; }) ||
                            std::ranges::any_of(standing, [&](const auto& rank) { return rank != work.rank; });
   if (work.rank && !waiting.contains(work.rank) && others_wait) {

@@ -57,7 +57,7 @@ std::string why_open(const ReportedView& view, const std::string& words) {
   if (is_ras_sound(view) && !view.waits().empty()) {
     text += "; RAS counts no launch that is missing: look at the devices and the transport of the ranks that wait";
   }
-  return text;
+  return text + view.short_timeout();
 }
 
 }  // namespace

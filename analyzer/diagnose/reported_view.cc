@@ -134,6 +134,16 @@ void ReportedView::add_standing(Finding& finding) const {
   if (const std::string text = standing_text(last_calls(), "had come to", "had come to", kMost); !text.empty()) finding.explanation += "; " + text;
 }
 
+std::string ReportedView::short_timeout() const {
+  std::int64_t least_ms = 0;
+  for (const Event& wait : waits_) {
+    if (wait.count > 0) least_ms = least_ms == 0 ? wait.count : std::min(least_ms, wait.count);
+  }
+  constexpr std::int64_t kShortMs = 180'000;  // loading, compiling and the first checkpoint take longer than that
+  if (least_ms == 0 || least_ms > kShortMs) return {};
+  return fmt::format("; the timeout of the group is {} ms only, which a rank that loads, compiles or saves may well exceed: the first thing to raise", least_ms);
+}
+
 std::string ReportedView::next_evidence() const {
   std::string text = "collect the Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000, before 2.9 TORCH_NCCL_TRACE_BUFFER_SIZE=2000; "
                      "TORCH_NCCL_DUMP_ON_TIMEOUT=1)";

@@ -44,6 +44,8 @@ class ReportedView {
   void support_with_waits(Finding& finding) const;
   /// Adds where ranks wait, and what they had come to, to the explanation.
   void add_standing(Finding& finding) const;
+  /// Where the ranks gave up after less than a few minutes: that this is so, and what takes longer. Else empty.
+  std::string short_timeout() const;
   /// What to collect, given which ranks are seen.
   std::string next_evidence() const;
   bool undecided() const { return drafts_.empty(); }

@@ -17,6 +17,7 @@ bool waits(const LogFields& fields, ReportedEvent& event) {
   event.shape = fields.text("shape");
   event.elements_in = fields.number("in");
   event.elements_out = fields.number("out");
+  event.count = fields.number("limit").value_or(0);
   if (!event.rank) event.rank = fields.rank("rank");
   return true;
 }
@@ -85,6 +86,16 @@ bool differs(const LogFields& fields, ReportedEvent& event) {
     if (const auto rank = fields.rank(name)) event.ranks.push_back(*rank);
   }
   return true;
+}
+
+/// Gloo received a message that is longer than what the rank has room for in its call: the two ranks of the pair are in calls of
+/// other sizes, or in other calls. It names neither; the rank of the line is one of them.
+bool gloo_size(const LogFields& fields, ReportedEvent& event) {
+  event.kind = ReportedKind::kDiffers;
+  event.op = "gloo message";
+  event.elements_in = fields.number("in");
+  event.elements_out = fields.number("out");
+  return event.elements_in && event.elements_out && *event.elements_in != *event.elements_out;
 }
 
 bool disagreement(const LogFields& fields, ReportedEvent& event) {
@@ -174,7 +185,7 @@ bool exit_code(const LogFields& fields, ReportedEvent& event) {
 
 bool exception(const LogFields& fields, ReportedEvent& event) {
   // These report what another rank did, or that a wait was given up.
-  static const RE2 kConsequence(R"(DistBackendError|DistNetworkError|NCCL|gloo|[Tt]imed? ?out|Timeout|Connection (?:closed|reset)|ChildFailedError|SIGABRT|SIGTERM|KeyboardInterrupt|collective|store|[Bb]arrier|ProcessGroup|successfully reached|ProcessRaisedException|ProcessExitedException|RayActorError|mismatch|disagreement)");
+  static const RE2 kConsequence(R"(DistBackendError|DistNetworkError|NCCL|nccl\w*Error|gloo|[Tt]imed? ?out|Timeout|Connection (?:closed|reset)|ChildFailedError|SIGABRT|SIGTERM|KeyboardInterrupt|collective|store|[Bb]arrier|ProcessGroup|successfully reached|ProcessRaisedException|ProcessExitedException|RayActorError|mismatch|disagreement)");
   const std::string_view whole = fields.whole();
   event_of<0>("peer_crashed", event);
   event.proves = !RE2::PartialMatch(re2::StringPiece(whole.data(), whole.size()), kConsequence);
@@ -246,7 +257,7 @@ bool stack(const LogFields& fields, ReportedEvent& event) {
   return true;
 }
 
-#define TORCH_CALL R"((?:SeqNum=(?P<seq>\d+),? ?|\.\.\.,? ?)?OpType=(?P<op>\w+)(?:, ?TensorShape=\[(?P<shape>[^\]]*)\])?(?:, ?NumelIn=(?P<in>\d+),? ?NumelOut=(?P<out>\d+))?)"
+#define TORCH_CALL R"((?:SeqNum=(?P<seq>\d+),? ?|\.\.\.,? ?)?OpType=(?P<op>\w+)(?:, ?TensorShape=\[(?P<shape>[^\]]*)\])?(?:, ?NumelIn=(?P<in>\d+),? ?NumelOut=(?P<out>\d+))?(?:, ?Timeout\(ms\)=(?P<limit>\d+))?)"
 #define FINGERPRINT R"((?:CollectiveFingerPrint\()?(?:SequenceNumber=(?P<seq>\d+))?[, .]*(?:OpType=(?P<op>\w+))?(?:, ?TensorShape=\[(?P<shape>[^\]]*)\])?(?:, ?TensorDtypes=(?P<type>\w+))?)"
 
 constexpr LogGrammar kGrammars[] = {
@@ -282,6 +293,8 @@ constexpr LogGrammar kGrammars[] = {
     {"gloo", R"(Rank (?P<rank>\d+) timed out in monitoredBarrier after \d+ ms.*)", hint},
     {"gloo", R"((?:No ranks|Ranks that) successfully processed(?: in)? monitoredBarrier.*)", hint},
     {"gloo", R"(Timed out waiting \d+ms for (?P<op>send|recv) operation to complete)", hint},
+    {"gloo", R"(op\.preamble\.length <= op\.(?:nbytes|buf->size_(?: - op\.preamble\.roffset)?)\. (?P<in>\d+) vs (?P<out>\d+))", gloo_size},
+    {"gloo", R"((?:\[enforce fail at [^\]]*gloo/|connectFullMesh failed).*)", hint},
     {"gloo", R"((?:Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe|[Rr]emote process exited or there was a network error).*)", closed},
     // DeepSpeed
     {"deepspeed", R"(disagreement between rank0 and rank(?P<rank>\d+).*)", disagreement},
@@ -297,6 +310,7 @@ constexpr LogGrammar kGrammars[] = {
     {"nccl", R"(NCCL WARN .*(?:[Cc]ollective mismatch|Mismatched collective).*? rank (?P<rank>\d+).*)", hint},
     {"nccl", R"(NCCL WARN .*(?:[Cc]ollective mismatch|[Mm]essage truncated).*)", hint},
     {"nccl", R"(Call to (?:recv|send|connect) from .* failed.*)", closed},
+    {"nccl", R"(NCCL WARN .*(?:Connect to \S+ failed|Connection refused|[Nn]o route to host|Net(?:work)? is unreachable).*)", closed},
     {"nccl", R"(Communicator ranks have different (?P<op>\w+).*)", count_head},
     {"nccl", R"((?P<n>\d+) ranks? ha(?:ve|s) launched up to operation (?P<seq>\d+))", count},
     {"nccl", R"((?P<n>\d+) ranks? ha(?:ve|s) not launched any operations)", count},
@@ -315,9 +329,13 @@ constexpr LogGrammar kGrammars[] = {
     {"memory", R"((?i:CUDA out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|hipErrorOutOfMemory|Cuda failure '?out of memory|oom-kill|Out of memory: Killed process|OOMKilled|oom_reaper|Killed process \d+).*)", out_of_memory},
     {"device", R"((?:NVRM: Xid|\bXid)[ :]*\([^)]*\):? *(?P<xid>\d+).*)", xid},
     {"device", R"((?:NVRM: Xid|\bXid[ :(]|(?i:uncorrectable (?:ecc|nvlink)|nvlink: fatal error|fallen off the bus|(?:mlx\d\w*|ib\d|hfi\d|roce|bond\d|NVLink|port \d+)\b.{0,60}link (?:is )?down)).*)", lost_device},
+    {"device", R"((?:Unable to determine the device handle for (?:GPU|gpu)|GPU is lost|nvidia-smi: .*GPU requires reset).*)", hardware},
     {"device", R"((?:CUDA_ERROR_(?:CONTAINED|ECC_UNCORRECTABLE|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)|(?i:uncorrectable (?:ecc|nvlink)|nvlink error|hardware error|fallen off the bus|link (?:is )?down)).*)", hardware},
     {"device", R"((?:CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|ASSERT)|(?i:illegal memory access|device-side assert)).*)", library},
     {"disk", R"((?:No space left on device|Disk quota exceeded|Read-only file system|Stale file handle|Transport endpoint is not connected).*)", disk},
+    {"signal", R"(\bCANCELLED AT \S+ DUE TO (?:PREEMPTION|NODE FAIL\w*).*)", crashed},
+    // The end of a job that hung, as often as its cause: a time limit, or a user who gave up.
+    {"signal", R"(\bCANCELLED AT .*)", hint},
     {"signal", R"((?:srun|slurmstepd|mpirun|prterun): error: (?P<host>[\w.-]+): tasks? [\d,-]+: (?P<what>.*))", task_ended},
     {"signal", R"((?:Segmentation fault|Bus error|core dumped|signal (?:9|11|7)\b|SIGKILL|SIGSEGV|SIGBUS).*)", crashed},
     {"elastic", R"((?:rank\s*:? (?P<rank>\d+) .*)?(?:exitcode|exit code|return code|exited with code|exit status)\s*[:=]?\s*(?P<code>-?\d+).*)", exit_code},
@@ -409,8 +427,8 @@ const RE2& log_trigger() {
       "cudaErrorMemory|hipErrorOut|oom|OOM|Killed process|Xid|CUDA|ncorrectable|(?i:nvlink)|ardware error|off the bus|illegal memory|device-side|"
       "ink (?:is )?down|Tensor Tensor |taking the entire process|for clients|wait timeout|dump(?:ing|s| signal)|Flight ?Recorder|flight recorder|Stack trace of|subset of ranks|client socket|appears not to match|ranks successfully|Comm\\. Op|comm op: |MISMATCH|missing ranks: |Not all ranks|expected ranks|: tasks? \\d|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
       "SIG(?:KILL|SEGV|BUS)|exit ?code|return code|exited with|exit status|Error\\b|Exception\\b|[Cc]heckpoint|aving |valuat|alidation|"
-      "reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|been destroyed|didn't join|\\d+ (?:started|finished) ranks:|\\] started |(?:dataloader|serialization)\\.py|"
-      "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]|"
+      "device handle for|GPU is lost|requires reset|CANCELLED AT|enforce fail at|connectFullMesh|op\\.preamble|reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|been destroyed|didn't join|\\d+ (?:started|finished) ranks:|\\] started |(?:dataloader|serialization)\\.py|"
+      "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |world_size|WORLD_SIZE|RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]|"
       "(?:MicroBatch|Pass|Activation|Grads?|OptimizerStep)\\(|done with schedule");
   return trigger;
 }

@@ -73,6 +73,9 @@ INSTANTIATE_TEST_SUITE_P(Table, ReportedFindings, testing::ValuesIn<LogCase>({
     {"NeverEnqueued", wait(0, 7, "ALLREDUCE", 8) + status(0, 7, 9, 6) + "facts: rank 1: last enqueued 6, last completed 6\n", Verdict::kImbalance, {1}},
     {"WrapperMismatch", "\x1b[31m[rank1]: RuntimeError: " + kFingerprints + "\x1b[0m\r\n", Verdict::kMismatch, {0, 1}},
     {"WrapperMismatchOverLines", "Rank 0 is running collective: SequenceNumber=5, OpType=BROADCAST\nRank 1 is running collective: OpType=REDUCE\n", Verdict::kMismatch, {0, 1}},
+    {"GlooReceivesMoreThanItHasRoomFor", "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:464] "
+     "op.preamble.length <= op.nbytes. 48 vs 32. Received data size doesn't match expected size.\n[rank1]: RuntimeError: [gloo/transport/tcp/pair.cc:545] Read error [10.0.0.1]:50001: Connection reset by peer.\n", Verdict::kMismatch},
+    {"GlooThatCannotConnectDecidesNothing", "[rank1]: RuntimeError: Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:144] no error\n", Verdict::kInsufficient},
     {"BoilerplateIsNoEvidence", "This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used across ranks\n", Verdict::kInsufficient},
     {"NcclWarningIsWeak", "node:1:1 [0] init.cc:1259 NCCL WARN Your program may be hanging, this may be caused by a collective mismatch around rank 3.\n", Verdict::kInsufficient},
     {"OutOfMemoryComesFirst", wait(0, 7, "ALLREDUCE", 8) + "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n", Verdict::kOtherCause, {1}},
