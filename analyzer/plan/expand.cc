@@ -9,6 +9,7 @@
 #include "plan/alike.h"
 #include "plan/expansion.h"
 #include "plan/pipeline_calls.h"
+#include "plan/plan_timeline.h"
 #include "plan/rank_calls.h"
 #include "plan/step.h"
 

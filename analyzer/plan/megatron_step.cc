@@ -128,7 +128,8 @@ class MegatronStep final : public StepProgram {
 
   void reduce_embedding(const RankState& state) {
     const bool at_an_end = state.stage_index == 0 || state.stage_index == plan_.topology.pipe - 1;
-    if (plan_.topology.pipe == 1 || !at_an_end) return;
+    // In a V both ends of the model are on the first rank, and share one weight.
+    if (plan_.topology.pipe == 1 || !at_an_end || turns_back(plan_.schedule)) return;
     for (const TiedWeight& tie : state.stage.ties) {
       calls_.set(embedding_, tie.gradient ? 1 : 0,
                  tie.gradient ? ""

@@ -13,9 +13,6 @@
 
 namespace lockstep::plan {
 
-/// The schedule of the plan for one iteration. Errors name the field, or are the framework's own refusal.
-Result<Timeline> plan_timeline(const Plan& plan, const Parts& parts, Iteration iteration);
-
 class PipelineCalls {
  public:
   PipelineCalls(const Plan& plan, const Parts& parts, const Timeline& timeline, RankCalls& calls);

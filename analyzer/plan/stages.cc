@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "plan/parameter_groups.h"
+#include "plan/schedule/timeline.h"
 
 namespace lockstep::plan {
 namespace {
@@ -42,6 +44,12 @@ void add_layer(const Plan& plan, std::size_t index, const RankSettings& settings
   }
 }
 
+std::int64_t stage_with(const Plan& plan, std::size_t part) {
+  for (std::int64_t stage = 0; stage < plan.topology.pipe; ++stage)
+    if (const auto parts = parts_of_stage(plan, stage); std::ranges::find(parts, part) != parts.end()) return stage;
+  return 0;
+}
+
 }  // namespace
 
 std::uint64_t OptimizerGroup::elements() const {
@@ -52,6 +60,25 @@ std::uint64_t OptimizerGroup::elements() const {
 
 RankSettings plain_settings(const Plan& plan) {
   return {plan.optimizer.clip_grad, plan.optimizer.find_unused, plan.optimizer.drop_empty, {}, {}, {}};
+}
+
+bool turns_back(const SchedulePlan& schedule) {
+  constexpr std::array<std::string_view, 6> kVees = {"zbv",   "zbv_greedy_min", "zbv_greedy_half",
+                                                     "v1f1b", "dualpipev",      "deepseek_dualpipev"};
+  return std::ranges::find(kVees, schedule.name) != kVees.end();
+}
+
+std::vector<std::size_t> parts_of_stage(const Plan& plan, std::int64_t stage) {
+  const bool two_ways = plan.schedule.name == "dualpipe";
+  const Placement placement = two_ways                    ? Placement::kTwoWay
+                              : turns_back(plan.schedule) ? Placement::kVee
+                                                          : Placement::kLoop;
+  std::vector<std::size_t> parts;
+  const auto chunks = static_cast<std::int32_t>(two_ways ? 2 : plan.schedule.chunks);
+  for (std::int32_t chunk = 0; chunk < chunks; ++chunk)
+    parts.push_back(static_cast<std::size_t>(stage_of(placement, static_cast<std::int32_t>(plan.topology.pipe),
+                                                      static_cast<std::int32_t>(stage), chunk)));
+  return parts;
 }
 
 Result<Parts> plan_parts(const Plan& plan) {
@@ -65,7 +92,7 @@ Result<Parts> plan_parts(const Plan& plan) {
       if (parts[part] == parts[part + 1])
         return Error{ErrorCode::kMalformed,
                      fmt::format("{}: stage {} holds no layers; {} layers are cut at {}", field,
-                                 part % static_cast<std::size_t>(plan.topology.pipe), plan.layers.size(),
+                                 stage_with(plan, part), plan.layers.size(),
                                  fmt::join(parts, ", "))};
     return parts;
   };
@@ -79,10 +106,10 @@ Result<Parts> plan_parts(const Plan& plan) {
 
 std::map<std::string, std::vector<std::int64_t>> tied_stages(const Plan& plan, const Parts& parts) {
   std::map<std::string, std::set<std::int64_t>> stages;
-  for (std::size_t part = 0; part + 1 < parts.size(); ++part)
-    for (std::size_t layer = parts[part]; layer < parts[part + 1]; ++layer)
-      if (!plan.layers[layer].tied.empty())
-        stages[plan.layers[layer].tied].insert(static_cast<std::int64_t>(part) % plan.topology.pipe);
+  for (std::int64_t stage = 0; stage < plan.topology.pipe; ++stage)
+    for (const std::size_t part : parts_of_stage(plan, stage))
+      for (std::size_t layer = parts[part]; layer < parts[part + 1]; ++layer)
+        if (!plan.layers[layer].tied.empty()) stages[plan.layers[layer].tied].insert(stage);
   std::map<std::string, std::vector<std::int64_t>> lists;
   for (const auto& [key, set] : stages) lists[key].assign(set.begin(), set.end());
   return lists;
@@ -91,8 +118,7 @@ std::map<std::string, std::vector<std::int64_t>> tied_stages(const Plan& plan, c
 Stage make_stage(const Plan& plan, const Parts& parts, std::int64_t index, const RankSettings& settings) {
   Stage stage;
   std::set<std::string> ties_seen;
-  for (std::size_t part = static_cast<std::size_t>(index); part + 1 < parts.size();
-       part += static_cast<std::size_t>(plan.topology.pipe)) {
+  for (const std::size_t part : parts_of_stage(plan, index)) {
     stage.layers.emplace_back(parts[part], parts[part + 1]);
     for (std::size_t layer = parts[part]; layer < parts[part + 1]; ++layer)
       add_layer(plan, layer, settings, ties_seen, stage);

@@ -60,9 +60,15 @@ struct RankSettings {
 };
 RankSettings plain_settings(const Plan& plan);
 
-/// Layers of each stage and chunk: part c * stages + s is chunk c of stage s. An error names the field of the
-/// plan.
+/// Layers of each stage and chunk. An error names the field of the plan.
 Result<Parts> plan_parts(const Plan& plan);
+
+/// Parts that the ranks of a stage hold, chunk by chunk. In a loop part c * stages + s is chunk c of stage s; where the
+/// schedule is a V every second chunk runs back from the last rank, and DualPipe lays all parts out both ways.
+std::vector<std::size_t> parts_of_stage(const Plan& plan, std::int64_t stage);
+
+/// The last stage of the model lies on the first rank: the schedule is a V.
+bool turns_back(const SchedulePlan& schedule);
 
 /// Stages that hold layers of each tie key, in ascending order.
 std::map<std::string, std::vector<std::int64_t>> tied_stages(const Plan& plan, const Parts& parts);

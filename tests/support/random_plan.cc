@@ -52,6 +52,7 @@ class PlanDrawer {
     chunks_ = 1;
     schedule_ = {{"name", pipe_ == 1 ? "none" : "1f1b"}, {"micro_batches", number(1, options_.most_micro_batches)}};
     if (pipe_ > 1 && framework_ == "megatron" && chance(35)) draw_interleaved();
+    else if (pipe_ > 1 && framework_ == "megatron" && chance(35)) draw_zero_bubble();
     if (pipe_ > 1 && framework_ == "torch") draw_torch_schedule();
     const bool experts = framework_ == "megatron" ? data_ % 2 == 0 && tensor_ == 1 && chance(20)
                                                   : framework_ == "deepspeed" && data_ % 2 == 0 && chance(20);
@@ -72,11 +73,12 @@ class PlanDrawer {
                          {"tied_weights", {"w"}},
                          {"parameters", {{{"name", "w"}, {"shape", {32, 8}}}}}};
     plan_["layers"] = Json::array({block});
-    if (chunks_ == 1 && framework_ != "torch" && blocks > pipe_ && chance(50)) {
+    const std::int64_t parts_wanted = pipe_ * chunks_;
+    if (framework_ != "torch" && blocks > parts_wanted && chance(50)) {
       // Two more layers at the ends, cut so that a block stands beside each.
       plan_["layers"] = {shared, block, shared};
       Json parts = {0};
-      for (std::int64_t stage = 1; stage < pipe_; ++stage) parts.push_back(1 + stage * (blocks / pipe_));
+      for (std::int64_t part = 1; part < parts_wanted; ++part) parts.push_back(1 + part * (blocks / parts_wanted));
       parts.push_back(blocks + 2);
       plan_["partition"] = {{"parts", parts}};
     } else {
@@ -100,14 +102,26 @@ class PlanDrawer {
     }
   }
 
+  void draw_zero_bubble() {
+    const std::string name = pick({"zb_1f1b", "zb", "zb_vpp", "zbv", "zbv_greedy_min", "zbv_greedy_half", "v1f1b"});
+    std::int64_t micro_batches = number(1, 2 * options_.most_micro_batches);
+    if (name == "zb_vpp") micro_batches = pipe_ * number(1, 3);
+    if (name == "zb_vpp") chunks_ = number(2, 3);
+    if (name.find('v') != std::string::npos && name != "zb_vpp") chunks_ = 2;
+    schedule_ = {{"name", name}, {"virtual_stages", chunks_}, {"micro_batches", micro_batches}};
+  }
+
   void draw_torch_schedule() {
-    const std::string name = pick({"1f1b", "gpipe", "looped_bfs", "interleaved", "interleaved_zero_bubble", "zbv", "dualpipev"});
+    const std::string name = pick({"1f1b", "gpipe", "looped_bfs", "interleaved", "interleaved_zero_bubble", "zbv",
+                                   "dualpipev", "dualpipe", "deepseek_dualpipev"});
     std::int64_t micro_batches = number(1, options_.most_micro_batches);
-    if (name == "zbv" || name == "dualpipev") chunks_ = 2;
-    if (name == "dualpipev") micro_batches = 2 * pipe_ + number(0, 4);
+    if (name == "zbv" || name.ends_with("dualpipev")) chunks_ = 2;
+    if (name.ends_with("dualpipev")) micro_batches = 2 * pipe_ + number(0, 4);
+    if (name == "dualpipe") micro_batches = 2 * (pipe_ + number(0, 2));
     if (name == "looped_bfs" || name.starts_with("interleaved")) chunks_ = number(1, 3);
     if (name.starts_with("interleaved")) micro_batches = pipe_ * number(1, 2);
     schedule_ = {{"name", name}, {"virtual_stages", chunks_}, {"micro_batches", micro_batches}};
+    if (name == "dualpipe" || name == "deepseek_dualpipev") return;
     // All stages know their input, or none; where plans may be wrong, some.
     Json stages = Json::array();
     const bool all = chance(40);
