@@ -36,6 +36,13 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
+/// A cell as torch's csv.reader takes it: quotes around the whole are no part of it.
+std::string_view cell_text(std::string_view text) {
+  text = trim(text);
+  if (text.size() >= 2 && text.starts_with('"') && text.ends_with('"')) return trim(text.substr(1, text.size() - 2));
+  return text;
+}
+
 bool needs_micro_batch(TorchAct act) {
   return act != TorchAct::kUnshard && act != TorchAct::kReshard && act != TorchAct::kReduceGrad && act != TorchAct::kWaitReduceGrad;
 }
@@ -109,7 +116,7 @@ Result<TorchOrder> parse_torch_csv(std::string_view csv, std::string_view path, 
     TorchRow& row = order.emplace_back();
     for (std::size_t cell = 1;; ++cell) {
       const std::size_t comma = line.find(',');
-      const std::string_view text = trim(line.substr(0, comma));
+      const std::string_view text = cell_text(line.substr(0, comma));
       const auto action = parse_action(text, letters);
       if (!action) {
         return Error{
