@@ -6,10 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/arguments.h"
+#include "cli/gate_report.h"
 #include "cli/output.h"
 #include "cli/plan_file.h"
 #include "cli/subcommand.h"
@@ -70,7 +73,28 @@ Finding finding_of(const Job& recorded, const plan::Difference& difference) {
   return finding;
 }
 
-Report report_of(const Job& recorded, const plan::ConformResult& result) {
+/// "the record of rank 0 ends in step 0 at call 14, all_reduce on model ..., before all_gather on data ..."
+std::string end_text(const plan::RankConformance& rank) {
+  const Job& planned = rank.expansion->job;
+  return fmt::format("the record of rank {} ends inside step {}, after {} calls of it: at {}{}", rank.rank, rank.iterations,
+                     rank.partial, call_text(planned, rank.last),
+                     rank.next == nullptr ? "" : fmt::format("; the plan goes on with {}", call_text(planned, rank.next)));
+}
+
+/// What gate says against the plan: a record that ends inside a step may be one of a run that could not go on.
+std::optional<Finding> finding_against(const std::string& plan_path) {
+  const auto gate = gate_report(std::span(&plan_path, 1));
+  if (!gate || gate->findings.empty() || gate->findings.front().severity > Severity::kContractViolation) return std::nullopt;
+  Finding finding = gate->findings.front();
+  finding.title = fmt::format("the plan itself cannot be run to its end: {}: {}", verdict_name(finding.verdict), finding.title);
+  // It is about the plan, and no proof of what became of this run.
+  finding.severity = Severity::kNote;
+  finding.counts.clear();
+  return finding;
+}
+
+/// `planned` is what is wrong with the plan itself, where it was asked for.
+Report report_of(const Job& recorded, const plan::ConformResult& result, const std::optional<Finding>& planned) {
   Report report;
   report.run.name = recorded.name();
   for (const plan::Difference& difference : result.differences) {
@@ -89,20 +113,17 @@ Report report_of(const Job& recorded, const plan::ConformResult& result) {
     cut = cut || rank.partial > 0;
     steps = std::min(steps, rank.iterations);
     calls += rank.calls;
-    if (rank.partial > 0 && result.differences.empty())
-      report.input_quality.warnings.push_back(fmt::format(
-          "the record of rank {} ends inside a step, after {} calls of it", rank.rank, rank.partial));
+    if (rank.expansion != nullptr && result.differences.empty()) report.input_quality.warnings.push_back(end_text(rank));
     if (rank.unclaimed_after > 0)
       report.input_quality.warnings.push_back(fmt::format(
           "the plan says nothing about the last {} calls of rank {}", rank.unclaimed_after, rank.rank));
   }
+  if (planned) report.findings.push_back(*planned);
   switch (result.conformance) {
     case Conformance::kConforms:
       // A record that ends inside a step says nothing about whether the job could have gone on.
       report.verdict = cut ? Verdict::kInsufficient : Verdict::kConsistent;
-      if (cut)
-        report.next_evidence = {
-            "lockstep check on the record says why the step did not end; lockstep gate whether the plan can"};
+      if (cut) report.next_evidence = {"lockstep check on the record says why the step did not end"};
       report.summary = fmt::format("the record does what the plan says: {} whole steps, {} calls of {} ranks",
                                    steps, calls, result.ranks.size());
       break;
@@ -111,11 +132,32 @@ Report report_of(const Job& recorded, const plan::ConformResult& result) {
       report.action = Action::kFixCode;
       break;
     case Conformance::kInsufficient:
+      report.verdict = Verdict::kInsufficient;
+      if (calls > 0 && cut) {
+        report.summary = fmt::format("the record follows the plan as far as it goes, and ends inside step {}: {} calls of {} ranks",
+                                     steps, calls, result.ranks.size());
+        report.next_evidence = {planned ? "mend the plan and what it describes; lockstep check on the record says where the run stands"
+                                        : "lockstep check on the record says why the step did not end; record at least one whole "
+                                          "training step on every rank"};
+        break;
+      }
       report.summary = "no training step of the plan is found in the record of every rank";
       report.next_evidence = {"record at least one whole training step on every rank"};
       break;
   }
   return report;
+}
+
+/// A record is cut where some rank's ends inside a step. It shows nothing yet where no step was ended, and nothing that
+/// can be relied on where the plan cannot be ended either.
+std::optional<Finding> judge_cut_record(const std::string& plan_path, plan::ConformResult& result) {
+  if (result.conformance != Conformance::kConforms) return std::nullopt;
+  const bool cut = std::ranges::any_of(result.ranks, [](const auto& rank) { return rank.partial > 0; });
+  if (!cut) return std::nullopt;
+  auto planned = finding_against(plan_path);
+  const bool some_have_no_step = std::ranges::any_of(result.ranks, [](const auto& rank) { return rank.iterations == 0; });
+  if (planned || some_have_no_step) result.conformance = Conformance::kInsufficient;
+  return planned;
 }
 
 int run_conform(std::span<const std::string_view> args) {
@@ -144,8 +186,9 @@ int run_conform(std::span<const std::string_view> args) {
   }
   const auto recorded = load_job(inputs);
   if (!recorded) return input_error(recorded.error());
-  const plan::ConformResult result = plan::conform(*recorded, iterations);
-  const Report report = report_of(*recorded, result);
+  plan::ConformResult result = plan::conform(*recorded, iterations);
+  const std::optional<Finding> planned = judge_cut_record(plan_path, result);
+  const Report report = report_of(*recorded, result, planned);
   std::string text;
   if (format == "json") {
     nlohmann::ordered_json json = nlohmann::ordered_json::parse(report_json(report));

@@ -108,6 +108,7 @@ std::size_t agreeing(const Sequence& recorded, std::size_t from, const Sequence&
 struct Cover {
   RankConformance counts{};
   std::optional<std::size_t> failing{};  ///< index of the expansion that fits best where none fits
+  std::optional<std::size_t> ending{};   ///< index of the expansion that the record ends in
   std::size_t failing_at = 0;            ///< recorded position of the first call that does not agree
 };
 
@@ -143,7 +144,10 @@ Cover cover_from(const Sequence& recorded, std::size_t offset, const std::vector
       continue;
     }
     cover.counts.partial = best;
-    if (at == recorded.size()) return cover;
+    if (at == recorded.size()) {
+      cover.ending = best_plan;
+      return cover;
+    }
     if (best == 0) {
       cover.counts.unclaimed_after = recorded.size() - at;
       return cover;
@@ -204,6 +208,12 @@ ConformResult conform(const Job& recorded, const std::vector<Expansion>& iterati
     Cover cover = best_cover(record, plans);
     cover.counts.rank = planned.rank;
     every_rank_claims = every_rank_claims && cover.counts.calls > 0;
+    if (cover.ending) {
+      const auto& operations = plans[*cover.ending].operations;
+      cover.counts.expansion = &iterations[*cover.ending];
+      cover.counts.last = operations[cover.counts.partial - 1];
+      cover.counts.next = cover.counts.partial < operations.size() ? operations[cover.counts.partial] : nullptr;
+    }
     result.ranks.push_back(cover.counts);
     if (!cover.failing) continue;
     const Sequence& plan = plans[*cover.failing];

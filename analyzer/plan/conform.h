@@ -31,6 +31,11 @@ struct RankConformance {
   std::size_t iterations = 0;        ///< whole ones
   std::size_t partial = 0;           ///< calls of the one in which the record ends
   std::size_t calls = 0;             ///< that agree
+  /// Where the record ends inside a step: the plan's calls for the last one of the record and for the one behind it
+  /// (nullptr: none), and the expansion that they belong to.
+  const Operation* last = nullptr;
+  const Operation* next = nullptr;
+  const Expansion* expansion = nullptr;
 };
 
 struct ConformResult {

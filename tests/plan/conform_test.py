@@ -87,7 +87,7 @@ class Conform(unittest.TestCase):
                 del lines[len(lines) - kept:]
             conformance, report = self.conform(job, plan)
             self.assertEqual((conformance, report["verdict"]), ("conforms", "insufficient"))
-            self.assertIn("ends inside a step", " ".join(report["input_quality"]["warnings"]))
+            self.assertIn("ends inside step 1", " ".join(report["input_quality"]["warnings"]))
         job["ranks"]["1"] = []
         self.assertEqual(self.conform(job, plan)[0], "insufficient")
         self.assertEqual(self.conform({"groups": {"g": [0, 1]}, "ranks": {"0": ["barrier g"], "1": ["barrier g"]}}, plan)[0], "insufficient")
@@ -131,9 +131,21 @@ class Conform(unittest.TestCase):
         for case, plan in (("a_type_transformer", "founding_type_transformer.json"), ("i_embed_fixed", "founding_fused.json"),
                            ("f_uniform", "founding_uniform.json"), ("e_embed_or_transformer", "founding_type_embed_or_transformer.json")):
             self.assertEqual(recorded(case, plan)[0], 0, case)
-        # It hung on its way through its own plan, and leaves that of the repair where the norm is reduced a second time.
+        # It hung on its way through its own plan, which cannot be ended either.
         status, report = recorded("b_type_embed", "founding_type_embed.json")
-        self.assertEqual((status, report["verdict"]), (0, "insufficient"))
+        self.assertEqual((status, report["verdict"], report["conformance"]), (5, "insufficient", "insufficient"))
+        self.assertIn("the plan itself cannot be run to its end: deadlock", report["findings"][0]["title"])
+        self.assertEqual(report["findings"][0]["severity"], "note")
+        said = " ".join(report["input_quality"]["warnings"])
+        self.assertRegex(said, r"rank 0 ends inside step 0, after 15 calls of it: at all_reduce on model f32\[1\] \(get_grad_norm_direct\), "
+                               r"optimizer group 2 of 2 \(no-decay\); the plan goes on with all_gather on data")
+        # It leaves the plan of another partition with the shapes of what the stages hand on (one tensor there, a tuple here), and that of the
+        # repair where the norm is reduced a second time.
+        status, report = recorded("b_type_embed", "founding_type_transformer.json")
+        self.assertEqual((status, report["conformance"], report["findings"][0]["class"]), (1, "differs", "size_differs"))
+        self.assertEqual(report["findings"][0]["title"], "rank 0 leaves its plan in step 0, call 2")
+        self.assertIn("i64[3]", report["findings"][0]["explanation"])
+        self.assertIn("SendActivation PipelineEngine._send_tensor_meta", report["findings"][0]["explanation"])
         status, report = recorded("b_type_embed", "founding_fused.json")
         self.assertEqual(status, 1)
         self.assertEqual(report["findings"][0]["title"], "rank 0 leaves its plan in step 0, call 13")
