@@ -190,6 +190,40 @@ Result<IterationReport> iterations_report(const plan::Plan& plan, const PlanSour
   return IterationReport{std::move(report), *std::move(expansion)};
 }
 
+bool is_certain_deadlock(const Finding& finding) {
+  return finding.severity == Severity::kCertain && finding.verdict == Verdict::kDeadlock;
+}
+
+/// As above. A deadlock that goes away once the shapes which are sent before tensors are copied away is none that must
+/// come: NCCL buffers messages as small as these.
+Result<IterationReport> judged_report(const plan::Plan& plan, const PlanSource& source,
+                                      std::span<const plan::Iteration> iterations, bool all_ranks) {
+  auto strict = iterations_report(plan, source, iterations, all_ranks);
+  if (!strict || !plan.schedule.variable_shapes || std::ranges::none_of(strict->report.findings, is_certain_deadlock))
+    return strict;
+  plan::Plan with_buffers = plan;
+  with_buffers.schedule.shapes_are_buffered = true;
+  auto lenient = iterations_report(with_buffers, source, iterations, all_ranks);
+  if (!lenient || std::ranges::any_of(lenient->report.findings, is_certain_deadlock)) return strict;
+  // What only may go wrong is that of the plan as it is.
+  const auto only_may = [](const Finding& finding) { return finding.severity > Severity::kContractViolation; };
+  std::erase_if(lenient->report.findings, only_may);
+  for (Finding& finding : strict->report.findings) {
+    if (is_certain_deadlock(finding)) {
+      finding.severity = Severity::kUnsafe;
+      finding.finding_class = "relies_on_buffering";
+      finding.explanation +=
+          "; so it is where a send waits for its receive: the run goes on as long as NCCL copies the shapes away (24 bytes, "
+          "_communicate_shapes) before they are received";
+      finding.fix = "have more micro-batches than stages, or none of them with shapes of its own (variable_seq_lengths)";
+    } else if (!only_may(finding)) {
+      continue;
+    }
+    lenient->report.findings.push_back(std::move(finding));
+  }
+  return IterationReport{std::move(lenient->report), std::move(strict->expansion)};
+}
+
 /// Somebody waits for a rank that has come to the end of the iteration.
 bool waits_for_the_end(const Report& report) {
   return report.verdict == Verdict::kImbalance && std::ranges::any_of(report.findings.front().wait_for, [](const WaitFor& wait) {
@@ -209,12 +243,12 @@ Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, Cal
   for (const plan::Iteration iteration : kIterations) {
     if (iteration == plan::Iteration::kSkipped && !plan.optimizer.loss_scale) continue;
     // Numbers of calls are compared rank by rank.
-    auto one = iterations_report(plan, source, std::span(&iteration, 1), totals != nullptr);
+    auto one = judged_report(plan, source, std::span(&iteration, 1), totals != nullptr);
     if (!one) return one.error();
     // What is left over at the end of one iteration is met by the next: nobody exits there.
     if (waits_for_the_end(one->report)) {
       const std::array two{iteration, next_iteration(iteration)};
-      auto goes_on = iterations_report(plan, source, two, false);
+      auto goes_on = judged_report(plan, source, two, false);
       if (!goes_on) return goes_on.error();
       if (goes_on->report.verdict != Verdict::kConsistent) {
         one->report = std::move(goes_on->report);

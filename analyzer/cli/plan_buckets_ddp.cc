@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cli/plan_buckets_of.h"
+#include "plan/versions.h"
 
 namespace lockstep {
 namespace {
@@ -22,7 +23,8 @@ constexpr PlanParameter kParameters[] = {
     {"features", ParameterKind::kInteger, "default 512"},
     {"tensors_per_layer", ParameterKind::kInteger, "with --numels: default 2, a weight and a bias"},
     {"cap_mb", ParameterKind::kInteger, "bucket_cap_mb, default 25"},
-    {"first_bucket_bytes", ParameterKind::kInteger, "default 1048576"},
+    {"first_bucket_bytes", ParameterKind::kInteger, "default 1048576, or as --version has it"},
+    {"version", ParameterKind::kText, "of torch: from 2.5 on --cap-mb holds for the first bucket, too"},
     {"find_unused", ParameterKind::kBoolean, ""},
     {"static", ParameterKind::kBoolean, "static_graph"},
     {"skip", ParameterKind::kJson, "{\"1\": [2]}: rank 1 does not use layer 2"},
@@ -136,7 +138,9 @@ Result<PlanJson> run_json(const PlanArguments& arguments) {
   const auto bytes = plan::element_bytes(dtype);
   if (!bytes) return Error{ErrorCode::kMalformed, fmt::format("dtype: '{}' is no datatype", dtype)};
   const std::int64_t cap_mb = arguments.integer("cap_mb", 25);
-  const std::int64_t first_bytes = arguments.integer("first_bucket_bytes", kMegabyte);
+  const bool caps_first =
+      arguments.has("version") && arguments.has("cap_mb") && plan::torch_caps_first_bucket(arguments.text("version", ""));
+  const std::int64_t first_bytes = arguments.integer("first_bucket_bytes", caps_first ? cap_mb * kMegabyte : kMegabyte);
   const std::int64_t iterations = arguments.integer("iterations", 4);
   const std::int64_t ranks = arguments.integer("ranks", 2);
   if (cap_mb < 0 || cap_mb > std::numeric_limits<std::int32_t>::max() || first_bytes < 0 || iterations < 1 ||

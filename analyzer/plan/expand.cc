@@ -133,8 +133,15 @@ void spread(const AlikeRanks& alike, std::vector<Quantity>& quantities) {
       quantity.by_rank[rank] = quantity.by_rank[static_cast<std::size_t>(alike.image[rank])];
 }
 
+Error too_many_calls(const Plan& plan) {
+  return {ErrorCode::kUnsupported,
+          fmt::format("$.schedule.micro_batches: {} micro-batches of {} layers on {} stages make more than the {} calls that are "
+                      "expanded",
+                      plan.schedule.micro_batches, plan.layers.size(), plan.topology.pipe, RankCalls::kMostCalls)};
+}
+
 /// Everything but the layout. Nothing where ranks taken to be alike turn out not to be.
-std::optional<Expansion> expand_ranks(const Frame& frame, std::optional<AlikeRanks> alike) {
+Result<std::optional<Expansion>> expand_ranks(const Frame& frame, std::optional<AlikeRanks> alike) {
   const Plan& plan = frame.plan;
   Expansion expansion;
   expansion.parts = frame.parts;
@@ -151,6 +158,7 @@ std::optional<Expansion> expand_ranks(const Frame& frame, std::optional<AlikeRan
   std::vector<bool> listed(static_cast<std::size_t>(plan.topology.pipe), false);
   std::size_t ranks = 0;
   for (std::int32_t rank = 0; rank < frame.layout.world; ++rank) {
+    if (calls.too_many()) return too_many_calls(plan);
     if (alike && alike->image_of(rank) != rank) continue;
     const auto [model, is_new] = models.try_emplace(frame.keys[static_cast<std::size_t>(rank)], rank);
     const std::int32_t stage_index = frame.layout.coordinate(Axis::kStage, rank);
@@ -170,7 +178,8 @@ std::optional<Expansion> expand_ranks(const Frame& frame, std::optional<AlikeRan
       step->finish(state);
     }
   }
-  if (!calls.alike_holds()) return std::nullopt;
+  if (calls.too_many()) return too_many_calls(plan);
+  if (!calls.alike_holds()) return std::optional<Expansion>();
   for (const std::int32_t key : frame.keys) expansion.program_of.push_back(models.at(key));
   builder.set_ranks_expected(ranks);
   expansion.quantities = calls.take_quantities();
@@ -178,7 +187,7 @@ std::optional<Expansion> expand_ranks(const Frame& frame, std::optional<AlikeRan
   expansion.job = std::move(builder).build();
   if (alike) spread(*alike, expansion.quantities);
   expansion.alike = std::move(alike);
-  return expansion;
+  return std::optional(std::move(expansion));
 }
 
 }  // namespace
@@ -219,9 +228,16 @@ Result<Expansion> expand(const Plan& plan, std::span<const Iteration> iterations
   frame.keys = keys;
   std::optional<Expansion> expansion;
   if (ranks == Ranks::kAlikeOnce)
-    if (auto alike = find_alike_ranks(*layout, keys))
-      expansion = expand_ranks(frame, std::move(alike));
-  if (!expansion) expansion = expand_ranks(frame, std::nullopt);
+    if (auto alike = find_alike_ranks(*layout, keys)) {
+      auto kept = expand_ranks(frame, std::move(alike));
+      if (!kept) return kept.error();
+      expansion = *std::move(kept);
+    }
+  if (!expansion) {
+    auto all = expand_ranks(frame, std::nullopt);
+    if (!all) return all.error();
+    expansion = *std::move(all);
+  }
   expansion->layout = *std::move(layout);
   return *std::move(expansion);
 }

@@ -107,6 +107,7 @@ struct OptimizerPlan {
                          ///< they are met
   bool per_token_loss = false;
   std::int64_t bucket_cap_mb = 25;
+  bool cap_of_first_bucket = false;  ///< the first bucket is no smaller than the others
   bool find_unused = false;
   bool static_graph = false;
   bool reshard_after_forward = true;
@@ -122,6 +123,9 @@ struct SchedulePlan {
   bool overlap_p2p = false;
   bool warmup_flush = false;
   bool variable_shapes = false;
+  /// Shapes are copied away before they are received, as NCCL does with messages so small. Not in files: gate asks what
+  /// would be if they were.
+  bool shapes_are_buffered = false;
   TensorShape loss{{2}, "f32"};  ///< what the last stage tells the others at the end; DeepSpeed
   std::vector<std::int64_t>
       group_sizes{};  ///< microbatch_group_size_per_vp_stage; one entry, or one for each stage

@@ -103,6 +103,32 @@ Result<Timeline> dualpipe_plan_timeline(const Plan& plan, DualPipeKind kind) {
   return dualpipe_timeline(kind, ranks, micro_batches);
 }
 
+/// Shapes are sent without anybody waiting until they are received.
+void buffer_shapes(Timeline& timeline) {
+  for (RankTimeline& rank : timeline.ranks) {
+    RankTimeline out;
+    std::uint32_t unawaited = 0;
+    for (const Step& step : rank.steps) unawaited = std::max(unawaited, step.id + 1);
+    std::vector<bool> awaited(unawaited + 1, true);
+    std::vector<Message> rest;
+    for (const Step& step : rank.steps) {
+      if (step.kind == StepKind::kWait && !awaited[step.id]) continue;
+      rest.clear();
+      for (const Message& message : rank.messages_of(step)) {
+        if (message.send && message.payload.carries == Carries::kShape)
+          out.issue(StepKind::kAsync, unawaited, {&message, 1});
+        else
+          rest.push_back(message);
+      }
+      if (step.messages == 0)
+        out.steps.push_back(step);
+      else if (awaited[step.id] = !rest.empty(); awaited[step.id])
+        out.issue(step.kind, step.id, rest);
+    }
+    rank = std::move(out);
+  }
+}
+
 Result<Timeline> megatron_plan_timeline(const Plan& plan) {
   const SchedulePlan& schedule = plan.schedule;
   if (const auto zero_bubble = zero_bubble_schedule(plan)) return zero_bubble_plan_timeline(plan, *zero_bubble);
@@ -125,13 +151,23 @@ Result<Timeline> megatron_plan_timeline(const Plan& plan) {
     query.options.group_sizes.push_back(static_cast<std::int32_t>(size));
   if (const auto refusal = megatron_rejection(query))
     return Error{ErrorCode::kMalformed, fmt::format("$.schedule: {}", *refusal)};
-  return megatron_timeline(query);
+  Timeline timeline = megatron_timeline(query);
+  if (schedule.shapes_are_buffered) buffer_shapes(timeline);
+  return timeline;
 }
 
 /// Of torch's timelines: connections over stages, and what the first iteration exchanges before all else.
-Timeline complete_torch_timeline(const Plan& plan, const Parts& parts, Iteration iteration, Timeline timeline,
-                                 const std::vector<std::int32_t>& stage_ranks) {
+Result<Timeline> complete_torch_timeline(const Plan& plan, const Parts& parts, Iteration iteration, Timeline timeline,
+                                         const std::vector<std::int32_t>& stage_ranks) {
   const auto skips = skip_connections(plan, parts);
+  // Each is looked at for each message of a stage, and is one message of a batch.
+  constexpr std::int64_t kMostSkips = 4096, kMostSkipMessages = 1 << 25;
+  const std::int64_t messages = std::ssize(skips) * plan.topology.pipe * plan.schedule.micro_batches;
+  if (std::ssize(skips) > kMostSkips || messages > kMostSkipMessages)
+    return Error{ErrorCode::kMalformed,
+                 fmt::format("$.layers: {} connections over a stage (skips_to), in {} stages with {} micro-batches, are more than "
+                             "are expanded",
+                             skips.size(), plan.topology.pipe, plan.schedule.micro_batches)};
   if (!skips.empty()) add_skip_messages(timeline, skips, plan.schedule.name == "gpipe");
   if (iteration != Iteration::kFirst) return timeline;
   std::vector<bool> knows_input(stage_ranks.size(), false);

@@ -27,6 +27,8 @@ SiteIndex RankCalls::site(std::initializer_list<Function> frames, std::vector<Qu
 }
 
 void RankCalls::begin(std::int32_t rank) {
+  if (program_ != nullptr) calls_before_ += program_->size();
+  too_many_ = too_many_ || calls_before_ > kMostCalls;
   rank_ = rank;
   communicators_.clear();
   Program& program = builder_.program(rank);
@@ -82,6 +84,8 @@ Operation& RankCalls::add(SiteIndex site) {
 void RankCalls::collective(SiteIndex site, const Collective& call) {
   const CommIndex comm = communicator(call.family);
   if (comm == kNoComm) return;
+  too_many_ = too_many_ || calls_before_ + program_->size() >= kMostCalls;
+  if (too_many_) return;
   Operation& operation = add(site);
   operation.kind = call.kind;
   operation.comm = comm;
@@ -105,6 +109,7 @@ void RankCalls::begin_like(std::int32_t rank, std::int32_t model) {
     return std::ranges::find(*layout_.group(family, model), other) - layout_.group(family, model)->begin();
   };
   begin(rank);
+  if (too_many_) return;
   *program_ = OperationTable(builder_.program(model).operations);
   for (Quantity& quantity : quantities_)
     quantity.by_rank[static_cast<std::size_t>(rank)] = quantity.by_rank[static_cast<std::size_t>(model)];

@@ -62,6 +62,10 @@ class RankCalls {
   DatatypeIndex datatype(std::string_view name) { return builder_.datatype(name); }
   Count symbol(std::string_view text) { return Count::symbol(builder_.intern(text)); }
 
+  /// More calls than are kept (6 GiB) were to be written: the rest were left out.
+  bool too_many() const { return too_many_; }
+  static constexpr std::size_t kMostCalls = 96'000'000;
+
   /// False where calls were written that ranks which are alike may not share (conditions 3 and 4 of plan/alike.h).
   bool alike_holds() const { return alike_holds_; }
   std::vector<Quantity> take_quantities() { return std::move(quantities_); }
@@ -77,6 +81,8 @@ class RankCalls {
   const Layout& layout_;
   const AlikeRanks* alike_ = nullptr;
   bool alike_holds_ = true;
+  bool too_many_ = false;
+  std::size_t calls_before_ = 0;  ///< of ranks before this one
   std::map<std::pair<CommIndex, std::int32_t>, std::int64_t> place_of_root_{};  ///< by communicator and stand-in
   std::int32_t rank_ = 0;
   std::string_view pipe_{};  ///< family whose members exchange messages

@@ -275,6 +275,7 @@ class PlanReader {
     optimizer.chained = fields.boolean("chained", false);
     optimizer.per_token_loss = fields.boolean("per_token_loss", false);
     optimizer.bucket_cap_mb = fields.integer("bucket_cap_mb", 25, 1, 1 << 20);
+    optimizer.cap_of_first_bucket = fields.has("bucket_cap_mb") && torch_caps_first_bucket(plan_.version);
     optimizer.find_unused = fields.boolean("find_unused", false);
     optimizer.static_graph = fields.boolean("static_graph", false);
     optimizer.reshard_after_forward = fields.boolean("reshard_after_forward", true);
@@ -335,6 +336,21 @@ class PlanReader {
                               schedule.micro_batches, plan_.topology.pipe, schedule.chunks, steps, most_steps));
     const std::int64_t ranks =
         plan_.topology.pipe * plan_.topology.data * plan_.topology.tensor * plan_.topology.context;
+    // Where parameters are gathered for each micro-batch, each layer makes calls of its own.
+    const bool gathers = plan_.optimizer.stepper == Stepper::kFsdp2 || plan_.optimizer.stepper == Stepper::kZero3;
+    constexpr std::int64_t kMostGathered = 4'000'000;
+    if (gathers && schedule.micro_batches * std::ssize(plan_.layers) > kMostGathered)
+      fields.fail(fields.path_of("micro_batches"),
+                  fmt::format("{} micro-batches of {} layers, whose parameters are gathered for each, are more than are expanded",
+                              schedule.micro_batches, plan_.layers.size()));
+    // Of what a stage hands on each tensor is a message.
+    std::size_t tensors = 1;
+    for (const Layer& layer : plan_.layers)
+      if (layer.outputs) tensors = std::max(tensors, layer.outputs->size());
+    if (steps * static_cast<std::int64_t>(tensors) > kMostCalls)
+      fields.fail(fields.path_of("micro_batches"),
+                  fmt::format("{} micro-batches in {} stages of {} chunks with {} tensors between them are more than are expanded",
+                              schedule.micro_batches, plan_.topology.pipe, schedule.chunks, tensors));
     if (ranks * schedule.micro_batches * schedule.chunks > kMostCalls)
       fields.fail(fields.path_of("micro_batches"),
                   fmt::format("{} micro-batches on {} ranks are more than are expanded",

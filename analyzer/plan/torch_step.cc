@@ -73,6 +73,7 @@ class TorchStep final : public StepProgram {
   DdpOptions options(const RankState& state) const {
     DdpOptions options;
     options.cap_bytes = static_cast<std::uint64_t>(plan_.optimizer.bucket_cap_mb) * kMegabyte;
+    if (plan_.optimizer.cap_of_first_bucket) options.first_bucket_bytes = options.cap_bytes;
     options.find_unused = state.settings.find_unused;
     options.static_graph = plan_.optimizer.static_graph;
     return options;

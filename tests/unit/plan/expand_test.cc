@@ -153,5 +153,73 @@ TEST(Expand, BucketCountsThatDifferBetweenStagesAreSilent) {
   EXPECT_EQ(diagnose(expansion.job).verdict, Verdict::kConsistent);
 }
 
+/// Four layers of 8, 16, 24 and 32 rows on two stages.
+std::string four_layers(std::string_view framework, std::string_view schedule, std::string_view more = "") {
+  std::string layers;
+  for (const int rows : {8, 16, 24, 32})
+    layers += fmt::format(R"({}{{"class": "Layer", "parameters": [{{"name": "w", "shape": [{}, 8]}}]}})",
+                          layers.empty() ? "" : ", ", rows);
+  return fmt::format(R"({{"framework": {{"name": "{}", "version": "2.9.0"}}, "topology": {{"pipe": 2, "data": 2}},
+    "layers": [{}], "partition": {{"method": "uniform"}}, "schedule": {{{}}}{}}})", framework, layers, schedule, more);
+}
+
+/// Elements that the first stage reduces over its replicas.
+std::uint64_t reduced_on_first_stage(const Expansion& expansion, std::string_view family) {
+  std::uint64_t elements = 0;
+  for (const Operation& operation : expansion.job.program(ProgramIndex{0}).operations)
+    if (operation.kind == OpKind::kAllReduce && expansion.job.communicator(operation.comm).name == family)
+      elements += std::stoull(expansion.job.count_text(operation.count));
+  return elements;
+}
+
+TEST(Expand, AStageOfAVHoldsTheFirstAndTheLastLayers) {
+  const std::string v = R"("name": "zbv", "virtual_stages": 2, "micro_batches": 4)";
+  EXPECT_EQ(reduced_on_first_stage(expanded(four_layers("megatron", v, R"(, "optimizer": {"clip_grad": 0})")), "dp_cp"),
+            (8U + 32U) * 8U);
+  const std::string loop = R"("name": "zb_vpp", "virtual_stages": 2, "micro_batches": 4)";
+  EXPECT_EQ(reduced_on_first_stage(expanded(four_layers("megatron", loop, R"(, "optimizer": {"clip_grad": 0})")), "dp_cp"),
+            (8U + 24U) * 8U);
+  EXPECT_EQ(reduced_on_first_stage(expanded(four_layers("torch", v)), "dp"), (8U + 32U) * 8U);
+  // Both ways each rank holds its own stage and that of its mirror image.
+  EXPECT_EQ(reduced_on_first_stage(expanded(four_layers("torch", R"("name": "dualpipe", "micro_batches": 4)")), "dp"),
+            (8U + 16U + 24U + 32U) * 8U);
+}
+
+TEST(Expand, DualPipeSendsOnTheDefaultGroup) {
+  const Expansion expansion = expanded(four_layers("torch", R"("name": "dualpipe", "micro_batches": 4)"));
+  for (const Operation& operation : expansion.job.program(ProgramIndex{0}).operations)
+    if (operation.kind == OpKind::kSend) {
+      EXPECT_EQ(expansion.job.communicator(operation.comm).name, "world");
+    }
+  EXPECT_EQ(diagnose(expansion.job).verdict, Verdict::kConsistent);
+}
+
+TEST(Expand, SchedulesSayHowManyStagesOfARankTheyTake) {
+  const auto error = [](const std::string& text) {
+    const auto expansion = expand(*read_plan(text, "plan"), Iteration::kSteady);
+    return expansion ? "" : expansion.error().message;
+  };
+  EXPECT_EQ(error(four_layers("megatron", R"("name": "zb", "virtual_stages": 2)")),
+            "$.schedule.virtual_stages: zb has 1 on each rank, not 2");
+  EXPECT_EQ(error(four_layers("torch", R"("name": "deepseek_dualpipev", "micro_batches": 4)")),
+            "$.schedule.virtual_stages: deepseek_dualpipev has 2 on each rank, not 1");
+  EXPECT_NE(error(four_layers("megatron", R"("name": "zb", "micro_batches": 60000)")).find("$.schedule.micro_batches"),
+            std::string::npos);
+  EXPECT_NE(error(four_layers("deepspeed", R"("name": "zbv", "virtual_stages": 2)")), "");
+}
+
+TEST(Expand, AGivenCapHoldsForDdpsFirstBucketSinceTorch25) {
+  const auto buckets = [](std::string_view version, std::string_view cap) {
+    const std::string text = fmt::format(
+        R"({{"framework": {{"name": "torch", "version": "{}"}}, "topology": {{"data": 2}}, "optimizer": {{"clip_grad": 0{}}},
+        "layers": [{{"class": "Layer", "repeat": 4, "parameters": [{{"name": "w", "shape": [1024, 300]}}]}}]}})", version, cap);
+    const Expansion expansion = expanded(text);
+    return std::ranges::count(expansion.job.program(ProgramIndex{0}).operations, OpKind::kAllReduce, &Operation::kind);
+  };
+  EXPECT_EQ(buckets("2.9.0", R"(, "bucket_cap_mb": 25)"), 1);
+  EXPECT_EQ(buckets("2.9.0", ""), 2);
+  EXPECT_EQ(buckets("2.3.1", R"(, "bucket_cap_mb": 25)"), 2);
+}
+
 }  // namespace
 }  // namespace lockstep::plan
