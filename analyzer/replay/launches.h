@@ -63,18 +63,33 @@ class Launches {
     bool on_actor = false;
     bool waited = false;
   };
-  using List = std::vector<LaunchIndex>;
+  /// Launches that one wait may be for, in order of issue; linked through entries_.
+  struct List {
+    std::uint32_t first = kNone;
+    std::uint32_t last = kNone;
+    std::uint32_t program = 0;  // of another program than number_: empty
+  };
+  struct Entry {
+    LaunchIndex launch = 0;
+    std::uint32_t next = kNone;
+  };
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  static List& at(std::vector<List>& lists, StringIndex key);
+  void append(List& list, LaunchIndex launch);
   void take_list(List& list, std::vector<Completion>& out);
 
+  std::uint32_t number_ = 0;  // of the program
   std::vector<Launch> launches_;
   std::vector<Completion> completions_;
+  std::vector<Entry> entries_;
   bool index_all_ = false;
   bool index_peers_ = false;
   bool index_streams_ = false;
   List all_;
-  // Lists are emptied, not erased: handles are mostly used again.
-  std::unordered_map<StringIndex, List> by_handle_;
-  std::unordered_map<StringIndex, List> by_stream_;
+  // By number of the string: strings of a job are numbered without gaps.
+  std::vector<List> by_handle_;
+  std::vector<List> by_stream_;
   std::unordered_map<std::int32_t, List> by_peer_;
 };
 

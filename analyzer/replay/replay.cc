@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/gloo.h"
+#include "replay/plain_items.h"
 #include "replay/script.h"
 
 namespace lockstep {
