@@ -21,7 +21,7 @@ namespace lockstep {
 /// What it makes of a program depends on: kind, launch, flags, state, stream and handle of its operations; which of
 /// them have one communicator, whose library that is, and which messages have one partner; and their parts, by
 /// Part::is_like. Streams and handles are told apart only, but for the empty one. Of gates it makes copies, and
-/// compares none.
+/// compares none. (alike_programs.h stands on this.)
 class ProgramCompiler {
  public:
   ProgramCompiler(const Job& job, const MatchResult& match, const ReplayOptions& options, const CallRules& rules,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "replay/alike_programs.h"
 #include "replay/program_compiler.h"
 #include "replay/rendezvous.h"
 #include "replay/script_writer.h"
@@ -19,6 +20,7 @@ class ScriptCompiler {
         rules_(job),
         rendezvous_(job, match, options, rules_, script_),
         writer_(job, match, script_),
+        alike_(job, rules_, script_),
         compiler_(job, match, options, rules_, rendezvous_.couples(), writer_) {}
 
   Script run() {
@@ -33,7 +35,13 @@ class ScriptCompiler {
       script_.actors.push_back({.program = program, .is_plain = true});
       return;
     }
-    compiler_.compile(program, rendezvous_.parts_of(program));
+    const auto parts = rendezvous_.parts_of(program);
+    // A message that is probed for has items of its own.
+    const bool compares = match_.probes.empty();
+    if (compares && alike_.copy(program, parts)) return;
+    if (compares) alike_.begin();
+    compiler_.compile(program, parts);
+    if (compares) alike_.remember(program, parts);
   }
 
   bool is_plain(const ProgramTraits& traits) const {
@@ -55,6 +63,7 @@ class ScriptCompiler {
   Script script_;
   Rendezvous rendezvous_;
   ScriptWriter writer_;
+  AlikePrograms alike_;
   ProgramCompiler compiler_;
 };
 
