@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/huge_heap.h"
 #include "match/nccl_groups.h"
 #include "match/nccl_meetings.h"
 #include "match/sequences.h"
@@ -66,7 +67,10 @@ class Matcher {
 
   MatchResult run() {
     set_first_positions();
-    for (std::uint32_t p = 0; p < job_.programs().size(); ++p) read_program(ProgramIndex{p});
+    for (std::uint32_t p = 0; p < job_.programs().size(); ++p) {
+      if (p > 16) extend_heap_in_huge_pages();
+      read_program(ProgramIndex{p});
+    }
     // Members that left a record but made no call on the communicator are members all the same.
     for (std::uint32_t c = 0; c < job_.communicators().size(); ++c) add_silent_members(CommIndex{c});
     compare_communicators();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/huge_heap.h"
 #include "model/graph_replays.h"
 #include "model/job_data.h"
 
@@ -118,7 +119,11 @@ void JobBuilder::set_lost_difference(CommIndex index, LostDifference difference)
 
 Program& JobBuilder::program(std::int32_t rank) {
   const auto [at, added] = interning_->programs.try_emplace(rank, data_->programs.size());
-  if (added) data_->programs.push_back({.rank = rank});
+  if (added) {
+    data_->programs.push_back({.rank = rank});
+    constexpr std::size_t kMany = 16;
+    if (data_->programs.size() >= kMany) extend_heap_in_huge_pages();
+  }
   return data_->programs[at->second];
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/huge_heap.h"
 #include "replay/alike_programs.h"
 #include "replay/program_compiler.h"
 #include "replay/rendezvous.h"
@@ -25,7 +26,10 @@ class ScriptCompiler {
 
   Script run() {
     script_.actors.reserve(job_.programs().size());
-    for (std::uint32_t p = 0; p < job_.programs().size(); ++p) compile(ProgramIndex{p});
+    for (std::uint32_t p = 0; p < job_.programs().size(); ++p) {
+      if (p > 16) extend_heap_in_huge_pages();
+      compile(ProgramIndex{p});
+    }
     return std::move(script_);
   }
 
