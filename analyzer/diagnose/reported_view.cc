@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -57,6 +58,11 @@ std::string standing_text(const std::vector<const ReportedEvent*>& events, std::
     const auto [at, added] = known.try_emplace(place, places.size());
     if (added) places.push_back({place, {}});
     if (event->rank) places[at->second].second.insert(*event->rank);
+  }
+  // Where not all can be told: the place of most ranks, then those of the fewest, which are what a reader looks for.
+  if (places.size() > most) {
+    std::ranges::stable_sort(places, {}, [](const auto& entry) { return entry.second.size(); });
+    std::ranges::rotate(places, std::prev(places.end()));
   }
   std::string text;
   std::size_t told = 0;

@@ -31,17 +31,17 @@ bool contains(const std::vector<std::int32_t>& sorted, std::int32_t rank) {
   return std::ranges::binary_search(sorted, rank);
 }
 
-std::string end_text(const ProgramEnd& end) {
+std::string end_text(const ProgramEnd& end, bool one = true) {
   switch (end.kind) {
     case EndKind::kExited:
-      if (end.status == ProgramEnd::kStatusUnknown) return "makes no further call";
+      if (end.status == ProgramEnd::kStatusUnknown) return one ? "makes no further call" : "make no further call";
       return fmt::format("exited with status {}", end.status);
     case EndKind::kKilled:
-      return fmt::format("was killed by signal {}", end.status);
+      return fmt::format("{} killed by signal {}", one ? "was" : "were", end.status);
     case EndKind::kRunning:
-      return "is still there, outside any call";
+      return one ? "is still there, outside any call" : "are still there, outside any call";
     case EndKind::kUnknown:
-      return "makes no further call; what became of it is not recorded";
+      return one ? "makes no further call; what became of it is not recorded" : "make no further call; what became of them is not recorded";
   }
   return "";
 }
@@ -359,11 +359,11 @@ Finding absence_finding(const Describer& describe, const ReplayResult& replay, c
       finding.verdict = Verdict::kOtherCause;
       finding.finding_class = "peer_crashed";
       finding.severity = Severity::kCertain;
-      finding.title = fmt::format("{} {} before {}", who, end_text(job.end_of_rank(cause.ranks.front())), waiting);
-      finding.explanation = fmt::format("{} and made no further call; {} wait{} for it in {}. Up to there the calls agree: the "
+      finding.title = fmt::format("{} {} before {}", who, end_text(job.end_of_rank(cause.ranks.front()), one), waiting);
+      finding.explanation = fmt::format("{} and made no further call; {} wait{} for {} in {}. Up to there the calls agree: the "
                                         "order of calls is not what stopped the job",
                                         finding.title.substr(0, finding.title.find(" before ")), ranks_text(cause.victims),
-                                        cause.victims.size() == 1 ? "s" : "", waiting);
+                                        cause.victims.size() == 1 ? "s" : "", one ? "it" : "them", waiting);
       finding.fix = "find out what killed the process: the kernel log (out of memory, machine check), the scheduler, the core dump";
       break;
     case CauseKind::kEnded:
@@ -372,8 +372,8 @@ Finding absence_finding(const Describer& describe, const ReplayResult& replay, c
       finding.finding_class = "early_exit";
       finding.severity = Severity::kCertain;
       finding.title = fmt::format("{} never come{} to {}", who, one ? "s" : "", waiting);
-      finding.explanation = fmt::format("{} {}; {} wait{} for it in {}", who, end_text(job.end_of_rank(cause.ranks.front())),
-                                        ranks_text(cause.victims), cause.victims.size() == 1 ? "s" : "", waiting);
+      finding.explanation = fmt::format("{} {}; {} wait{} for {} in {}", who, end_text(job.end_of_rank(cause.ranks.front()), one),
+                                        ranks_text(cause.victims), cause.victims.size() == 1 ? "s" : "", one ? "it" : "them", waiting);
       finding.fix = "let the rank that leaves tell the others first, so that all leave at the same call";
       if (cause.kind == CauseKind::kStandsElsewhere) {
         finding.verdict = Verdict::kInsufficient;

@@ -3,21 +3,26 @@
 
 #include <fmt/format.h>
 
+#include "report/printable.h"
+
 namespace lockstep {
 namespace {
 
 // A property ends at a comma or colon, a message at a line's end: both are escaped as the runner unescapes
-// them.
+// them. What is no UTF-8, or moves text on a terminal, is spelt out.
 std::string escaped(std::string_view text, bool property) {
-  std::string out;
+  std::string out, plain;
   for (const char c : text) {
     const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    if (c == '%' || control || (property && (c == ',' || c == ':')))
+    if (c == '%' || control || (property && (c == ',' || c == ':'))) {
+      out += printable(plain);
+      plain.clear();
       out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    else
-      out += c;
+    } else {
+      plain += c;
+    }
   }
-  return out;
+  return out + printable(plain);
 }
 
 std::string_view command(Severity severity) {

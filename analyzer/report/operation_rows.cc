@@ -70,9 +70,20 @@ std::string members_text(const Row& row) {
   return members.empty() ? "" : '[' + rank_ranges(members, kMembersWidth - 2) + ']';
 }
 
+// What is said of one rank, of several: "makes no further call" - "make no further call".
+std::string said_of_many(std::string why) {
+  constexpr std::pair<std::string_view, std::string_view> kVerbs[] = {{"makes ", "make "}, {"is ", "are "}, {"was ", "were "}, {"has ", "have "}};
+  for (const auto& [one, many] : kVerbs) {
+    if (why.starts_with(one)) why.replace(0, one.size(), many);
+  }
+  if (why == "its record is cut") return "their records are cut";
+  if (const std::size_t it = why.find("became of it is"); it != std::string::npos) why.replace(it + 10, 2, "them");
+  return why;
+}
+
 std::string waits_text(const Row& row) {
   if (!row.is_wait) return "";
-  if (!row.why.empty()) return printable(row.why);
+  if (!row.why.empty()) return printable(row.ranks.size() == 1 ? row.why : said_of_many(row.why));
   if (row.waits_for.empty()) return "";  // it stands in a call that its partners do not match
   std::vector<std::int32_t> others;
   std::ranges::set_difference(row.waits_for, row.ranks, std::back_inserter(others));

@@ -61,6 +61,19 @@ TEST(OperationRows, SayThatARingWaitsForItself) {
   EXPECT_EQ(rows[0].text, "ranks 0-63  recv  on pp  wait for each other");
 }
 
+TEST(OperationRows, SayOfSeveralRanksWhatIsSaidOfOne) {
+  const auto text = [](std::int32_t ranks, const std::string& why) {
+    Finding finding;
+    for (std::int32_t rank = 0; rank < ranks; ++rank) finding.wait_for.push_back({.rank = rank, .operation = {.rank = rank}, .why = why});
+    const auto rows = operation_rows(finding, 120);
+    return rows.empty() ? std::string{} : rows.front().text;
+  };
+  EXPECT_EQ(text(1, "makes no further call"), "rank 0  makes no further call");
+  EXPECT_EQ(text(3, "makes no further call; what became of it is not recorded"), "ranks 0-2  make no further call; what became of them is not recorded");
+  EXPECT_EQ(text(3, "was killed by signal 9"), "ranks 0-2  were killed by signal 9");
+  EXPECT_EQ(text(3, "has completed nothing on dp since #4"), "ranks 0-2  have completed nothing on dp since #4");
+}
+
 TEST(SiteText, ShowsFunctionPlaceCallerAndLabel) {
   EXPECT_EQ(site_text({{"a/b.py", "f", 3}, {"c.py", "g", 9}}, "group 1 of 2"), "f b.py:3 < g, group 1 of 2");
   EXPECT_EQ(site_text({{"", "f", 0}}, ""), "f");
