@@ -13,7 +13,7 @@ endif()
 
 if(TARGET lockstep_standin_nccl)
   # `lockstep rehearse` puts this folder before the real libraries: nothing else lies in it.
-  install(TARGETS lockstep_standin_nccl lockstep_standin_cudart_12 lockstep_standin_cudart_13
+  install(TARGETS lockstep_standin_nccl lockstep_standin_driver lockstep_standin_cudart_12 lockstep_standin_cudart_13
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep/standin)
 endif()
 

@@ -53,15 +53,46 @@ TEST(NcclChanges, OldAndNewMembersOfAGrownCommunicatorMeet) {
   for (const ReadTrace& trace : recorded.traces) EXPECT_EQ(count(trace, OpKind::kGrow), 1U);
 }
 
-TEST(NcclChanges, SignalsThatAreRefusedAreRecordedAndAccuseNobody) {
-  const Recorded recorded("signals", 2);
+TEST(NcclChanges, SignalsThatAreWaitedForAreNoFault) {
+  const Recorded recorded("signals", 3);
   expect_consistent(recorded);
-  for (const ReadTrace& trace : recorded.traces)
-    for (const OpKind kind : {OpKind::kPutSignal, OpKind::kSignal, OpKind::kWaitSignal}) {
-      const auto calls = calls_of(trace, kind);
-      ASSERT_EQ(calls.size(), 1U) << op_name(kind);
-      EXPECT_EQ(calls[0]->record.result, 5) << op_name(kind);
-    }
+  ASSERT_EQ(recorded.traces.size(), 3U);
+  for (const ReadTrace& trace : recorded.traces) {
+    EXPECT_EQ(count(trace, OpKind::kWaitSignal), 3U);
+    EXPECT_EQ(count(trace, OpKind::kSignal), 4U);
+    ASSERT_EQ(count(trace, OpKind::kPutSignal), 4U);
+    EXPECT_EQ(calls_of(trace, OpKind::kPutSignal).back()->record.result, 4) << "refused";
+  }
+}
+
+TEST(NcclChanges, RankThatWaitsForASignalTooManyIsNamed) {
+  const Recorded recorded("signals_missing", 2);
+  EXPECT_EQ(recorded.run.status, 3) << recorded.run.err;
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 1) << check.out;
+  EXPECT_NE(check.out.find("rank 1 waits for 7 signals on comm0 [0,1], of which 6 are sent"), std::string::npos) << check.out;
+}
+
+TEST(NcclChanges, WaitsThroughTheDriverAreWaits) {
+  const Recorded recorded("driver_waits", 2);
+  expect_consistent(recorded);
+  for (const ReadTrace& trace : recorded.traces) {
+    EXPECT_EQ(count(trace, OpKind::kStreamSync), 2U);
+    EXPECT_EQ(count(trace, OpKind::kEventRecord), 2U);
+    EXPECT_EQ(count(trace, OpKind::kEventSync), 1U);
+    EXPECT_EQ(count(trace, OpKind::kStreamWait), 1U);
+    EXPECT_EQ(count(trace, OpKind::kDeviceSync), 2U);
+    EXPECT_EQ(count(trace, OpKind::kGraphLaunch), 2U);
+  }
+}
+
+TEST(NcclChanges, WaitsThroughTheDriverMakeADeadlockCertain) {
+  const Recorded recorded("driver_waits_crossed", 2);
+  EXPECT_EQ(recorded.run.status, 3) << recorded.run.err;
+  const HostRun check = recorded.check();
+  EXPECT_EQ(check.status, 1) << check.out;
+  EXPECT_NE(check.out.find("ranks 0 and 1 wait for each other"), std::string::npos) << check.out;
+  EXPECT_NE(check.out.find("certain"), std::string::npos) << check.out;
 }
 
 TEST(NcclChanges, SuspendAndResumeAreMeetingsOfAllMembers) {

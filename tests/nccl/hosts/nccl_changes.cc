@@ -70,16 +70,74 @@ void grow() {
   NCCL(ncclCommDestroy(grown));
 }
 
-void signals() {
+/// Everyone puts its number into a window of the next rank, and signals it once more; rank 1 waits for `too_many` signals above that.
+void signals(int too_many) {
   Rank rank;
-  const int peer = 1 - g_rank;
-  must(ncclPutSignal(rank.from, 8, ncclFloat32, peer, nullptr, 0, 0, 0, 0, rank.comm, rank.stream) == ncclInvalidUsage, "put");
-  must(ncclSignal(peer, 0, 0, 0, rank.comm, rank.stream) == ncclInvalidUsage, "signal");
-  ncclWaitSignalDesc_t descriptor{};
-  descriptor.opCnt = 1;
-  descriptor.peer = peer;
-  must(ncclWaitSignal(1, &descriptor, rank.comm, rank.stream) == ncclInvalidUsage, "wait");
-  rank.all_reduce(65);
+  constexpr size_t kBytes = 1 << 16;
+  constexpr size_t kOffset = 256;
+  ncclWindow_t window = nullptr;
+  NCCL(ncclCommWindowRegister(rank.comm, rank.to, kBytes, &window, 0));
+  const int next = (g_rank + 1) % g_ranks;
+  const int last = (g_rank + g_ranks - 1) % g_ranks;
+  auto* numbers = static_cast<float*>(rank.from);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 8; ++i) numbers[i] = static_cast<float>(100 * turn + g_rank);
+    NCCL(ncclPutSignal(rank.from, 8, ncclFloat32, next, window, kOffset, 0, 0, 0, rank.comm, rank.stream));
+    NCCL(ncclSignal(next, 0, 0, 0, rank.comm, rank.stream));
+    ncclWaitSignalDesc_t descriptor{2, last, 0, 0};
+    if (turn == 2 && g_rank == 1) descriptor.opCnt += too_many;
+    NCCL(ncclWaitSignal(1, &descriptor, rank.comm, rank.stream));
+    CUDA(cudaStreamSynchronize(rank.stream));
+    must(static_cast<float*>(rank.to)[kOffset / sizeof(float) + 7] == static_cast<float>(100 * turn + last), "what was put");
+  }
+  // Refused: no such window, no such signal.
+  must(ncclPutSignal(rank.from, 8, ncclFloat32, next, nullptr, 0, 0, 0, 0, rank.comm, rank.stream) == ncclInvalidArgument, "window");
+  must(ncclSignal(next, 1, 0, 0, rank.comm, rank.stream) == ncclInvalidArgument, "signal 1");
+  NCCL(ncclCommWindowDeregister(rank.comm, window));
+  if (too_many == 0) rank.all_reduce(65);
+  rank.end();
+}
+
+/// The same waits as the scenario `waits` of the runtime, and a graph. With `crossed`, rank 1 waits on the host for a reduction that rank 0 issues
+/// behind its own wait.
+void driver_waits(bool crossed) {
+  Rank rank;
+  ncclComm_t second = nullptr;
+  NCCL(ncclCommInitRank(&second, g_ranks, shared_id("second"), g_rank));
+  CUDA(cuInit(0));
+  cudaStream_t other = nullptr;
+  cudaEvent_t done = nullptr;
+  CUDA(cudaStreamCreate(&other));
+  CUDA(cuEventCreate(&done, 0));
+  CUDA(cuStreamSynchronize(other));  // nothing to wait for: not recorded
+  rank.all_reduce();
+  CUDA(cuEventRecord(done, rank.stream));
+  CUDA(cuStreamWaitEvent(other, done, 0));
+  CUDA(cuStreamSynchronize(other));
+  rank.all_reduce();
+  CUDA(cuEventRecord(done, rank.stream));
+  CUDA(cuEventSynchronize(done));
+  rank.all_reduce();
+  CUDA(cuCtxSynchronize());
+  void* captured = nullptr;
+  void* exec = nullptr;
+  CUDA(cuStreamBeginCapture_v2(rank.stream, 1));
+  rank.all_reduce(20);
+  CUDA(cuStreamEndCapture(rank.stream, &captured));
+  CUDA(cuGraphInstantiateWithFlags(&exec, captured, 0));
+  for (int i = 0; i < 2; ++i) CUDA(cuGraphLaunch(exec, rank.stream));
+  const auto reduce_second = [&] { NCCL(ncclAllReduce(rank.from, rank.to, 21, ncclFloat32, ncclSum, second, other)); };
+  if (crossed && g_rank == 1) {
+    reduce_second();
+    CUDA(cuStreamSynchronize(other));
+    rank.all_reduce(22);
+  } else {
+    rank.all_reduce(22);
+    CUDA(cuStreamSynchronize(rank.stream));
+    reduce_second();
+  }
+  CUDA(cuCtxSynchronize());
+  NCCL(ncclCommDestroy(second));
   rank.end();
 }
 
@@ -177,7 +235,10 @@ bool run_change(std::string_view scenario) {
   if (scenario == "scalable") scalable();
   else if (scenario == "shrink") shrink();
   else if (scenario == "comes_later") grow();
-  else if (scenario == "signals") signals();
+  else if (scenario == "signals") signals(0);
+  else if (scenario == "driver_waits") driver_waits(false);
+  else if (scenario == "driver_waits_crossed") driver_waits(true);
+  else if (scenario == "signals_missing") signals(1);
   else if (scenario == "suspended") suspended(false);
   else if (scenario == "half_suspended") suspended(true);
   else if (scenario == "revoked") revoked();

@@ -24,6 +24,18 @@ int cudaStreamBeginCapture(cudaStream_t, int);
 int cudaStreamEndCapture(cudaStream_t, void**);
 int cudaGraphInstantiate(void**, void*, unsigned long long);
 int cudaGraphLaunch(void*, cudaStream_t);
+// Of the driver.
+int cuInit(unsigned);
+int cuCtxSynchronize();
+int cuStreamSynchronize(cudaStream_t);
+int cuStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned);
+int cuEventCreate(cudaEvent_t*, unsigned);
+int cuEventRecord(cudaEvent_t, cudaStream_t);
+int cuEventSynchronize(cudaEvent_t);
+int cuStreamBeginCapture_v2(cudaStream_t, int);
+int cuStreamEndCapture(cudaStream_t, void**);
+int cuGraphInstantiateWithFlags(void**, void*, unsigned long long);
+int cuGraphLaunch(void*, cudaStream_t);
 }
 
 inline int g_rank = 0;

@@ -21,6 +21,12 @@ struct Call {
   ncclComm* comm = nullptr;
   CUstream_st* stream = nullptr;
 
+  // Put and signals. What is put is `count` bytes.
+  std::uint64_t window = 0;  ///< of the communicator, in the order of registration
+  std::uint64_t offset = 0;
+  std::vector<nccl::ncclWaitSignalDesc_t> waits{};
+
+  bool is_signal() const { return kind == OpKind::kPutSignal || kind == OpKind::kSignal || kind == OpKind::kWaitSignal; }
   bool is_message() const { return kind == OpKind::kSend || kind == OpKind::kRecv; }
 };
 

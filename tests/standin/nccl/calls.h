@@ -32,6 +32,9 @@ ncclResult_t GatherConfig(const void* send, void* receive, size_t count, ncclDat
 ncclResult_t ScatterConfig(const void* send, void* receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t*);
 ncclResult_t Send(const void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t Recv(void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t PutSignal(const void* data, size_t count, ncclDataType_t type, int peer, ncclWindow_t window, size_t offset, int index, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t Signal(int peer, int index, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t WaitSignal(int count, ncclWaitSignalDesc_t* descriptors, ncclComm_t comm, cudaStream_t stream);
 
 ncclResult_t GroupStart();
 ncclResult_t GroupEnd();

@@ -35,6 +35,11 @@ struct lockstep::nccl::ncclComm {
   std::atomic<std::uint64_t> issued_calls{0};  ///< collectives, for fault knobs
   std::atomic<int> outstanding{0};             ///< units issued and not done
   std::uint64_t controls = 0;
+  struct Window {
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::vector<Window> windows{};  ///< in the order of registration, which is the same on all ranks
   std::vector<std::vector<char>> scalars{};  ///< of the operators made by ncclRedOpCreatePreMulSum
   std::vector<int> scalar_types{};           ///< -1: destroyed
 

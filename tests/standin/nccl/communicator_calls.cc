@@ -203,10 +203,11 @@ ncclResult_t CommGrow(ncclComm_t parent, int ranks, const ncclUniqueId* id, int 
   });
 }
 
-ncclResult_t CommWindowRegister(ncclComm_t comm, void* buffer, size_t, ncclWindow_t* window, int flags) {
+ncclResult_t CommWindowRegister(ncclComm_t comm, void* buffer, size_t size, ncclWindow_t* window, int flags) {
   if (const ncclResult_t result = refuse(check_communicator(comm)); result != ncclSuccess) return result;
   if (window == nullptr) return invalid("no place for the window", comm);
   *window = reinterpret_cast<ncclWindow_t>(buffer);  // NOLINT: a window is the memory it was made of
+  comm->windows.push_back({static_cast<std::byte*>(buffer), size});
   const ControlCall call{static_cast<std::int32_t>(OpKind::kWindowRegister), 0, 0, static_cast<std::uint64_t>(flags)};
   return run_blocking(nullptr, [=] {
     std::vector<ControlCall> calls;

@@ -122,7 +122,7 @@ ncclResult_t run_jobs(const std::vector<Job>& jobs) {
 
 /// What the settings want to go wrong with this call. True: it is not issued.
 bool is_faulted(Call& call) {
-  if (call.is_message() || config().faults.empty()) return false;
+  if (call.is_message() || call.is_signal() || config().faults.empty()) return false;
   const std::uint64_t seq = call.comm->issued_calls++;
   static thread_local std::vector<Call>* held = nullptr;
   if (held == nullptr) held = new std::vector<Call>;

@@ -1,4 +1,5 @@
 // Calls that concern one rank only.
+#include <algorithm>
 #include <cstring>
 
 #include "nccl/calls.h"
@@ -111,7 +112,13 @@ ncclResult_t CommRegister(ncclComm_t comm, void* buffer, size_t, void** handle) 
 }
 
 ncclResult_t CommDeregister(ncclComm_t comm, void*) { return refuse(check_communicator(comm)); }
-ncclResult_t CommWindowDeregister(ncclComm_t comm, ncclWindow_t) { return refuse(check_communicator(comm)); }
+ncclResult_t CommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  if (const ncclResult_t result = check_communicator(comm); result != ncclSuccess) return refuse(result);
+  const auto* memory = reinterpret_cast<const std::byte*>(window);  // NOLINT
+  const auto found = std::ranges::find(comm->windows, memory, &ncclComm::Window::memory);
+  if (found != comm->windows.end()) *found = {};  // the others keep their places
+  return ncclSuccess;
+}
 
 ncclResult_t WinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void** pointer) {
   if (const ncclResult_t result = check_communicator(comm); result != ncclSuccess) return refuse(result);

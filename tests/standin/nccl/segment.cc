@@ -8,10 +8,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace lockstep::standin {
 namespace {
@@ -110,13 +113,14 @@ Segment* Segment::open(const ncclUniqueId& id, int ranks, std::string& why) {
     return nullptr;
   }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
-  close(descriptor);
   if (memory == MAP_FAILED) {
+    close(descriptor);
     why = std::string("cannot map the shared memory of a communicator: ") + std::strerror(errno);
     return nullptr;
   }
   auto* segment = new Segment;
   auto* base = static_cast<std::byte*>(memory);
+  segment->descriptor_ = descriptor;
   segment->bytes_ = bytes;
   segment->header_ = static_cast<Header*>(memory);
   segment->slots_ = reinterpret_cast<Slot*>(base + slots);           // NOLINT
@@ -134,7 +138,34 @@ Segment* Segment::open(const ncclUniqueId& id, int ranks, std::string& why) {
   return segment;
 }
 
-Segment::~Segment() { munmap(header_, bytes_); }
+Segment::~Segment() {
+  munmap(header_, bytes_);
+  close(descriptor_);
+}
+
+std::uint64_t Segment::append(const Put& put, const void* data) const {
+  const std::uint64_t place = std::max<std::uint64_t>(header_->heap, aligned(bytes_));
+  const bool written = pwrite(descriptor_, &put, sizeof put, static_cast<off_t>(place)) == sizeof put &&
+                       (put.bytes == 0 || std::cmp_equal(pwrite(descriptor_, data, put.bytes, static_cast<off_t>(place + sizeof put)), put.bytes));
+  if (!written) return 0;
+  header_->heap = place + aligned(sizeof put + put.bytes);
+  return place;
+}
+
+void Segment::link(std::uint64_t place, std::uint64_t next) const {
+  if (pwrite(descriptor_, &next, sizeof next, static_cast<off_t>(place + offsetof(Put, next))) != sizeof next) return;
+}
+
+Put Segment::put_at(std::uint64_t place) const {
+  Put put;
+  if (pread(descriptor_, &put, sizeof put, static_cast<off_t>(place)) != sizeof put) put = {};
+  return put;
+}
+
+void Segment::payload(std::uint64_t place, std::byte* to, std::size_t bytes) const {
+  if (!std::cmp_equal(pread(descriptor_, to, bytes, static_cast<off_t>(place + sizeof(Put))), bytes)) return;
+  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(place), static_cast<off_t>(aligned(sizeof(Put) + bytes)));
+}
 
 void Segment::lock() const {
   // A process killed inside leaves counters that are each whole: the others go on, and hang as they would.

@@ -63,6 +63,18 @@ struct Channel {
   std::uint64_t read = 0;
   std::uint64_t eager_number[kEagerSlots] = {};  ///< 1 + number of the message in it; 0: free
   std::uint64_t eager_bytes[kEagerSlots] = {};
+  std::uint64_t signals = 0;        ///< sent, and
+  std::uint64_t signals_taken = 0;  ///< waited for
+  std::uint64_t next_signal = 0;    ///< places of those between, see Segment::append; 0: there is none
+  std::uint64_t last_signal = 0;
+};
+
+/// A signal under way, with what is put before it.
+struct Put {
+  std::uint64_t next = 0;  ///< place of the next one between these ranks
+  std::uint64_t window = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
 };
 
 struct Header {
@@ -71,6 +83,7 @@ struct Header {
   std::int32_t joined;
   std::int32_t reported;  ///< a mismatch has been printed
   std::uint64_t hash;
+  std::uint64_t heap;  ///< end of what stands behind the mapped part: signals with their data
   pthread_mutex_t mutex;
   std::atomic<std::uint32_t> generation;  ///< counts changes; what waits for one waits on it
 };
@@ -96,6 +109,12 @@ class Segment {
     return eagers_ + (pair(from, to) * kEagerSlots + slot) * kEagerBytes;
   }
 
+  // With the lock held. A place is an offset in the file behind the mapped part, which grows.
+  std::uint64_t append(const Put& put, const void* data) const;  ///< 0: no room
+  void link(std::uint64_t place, std::uint64_t next) const;
+  Put put_at(std::uint64_t place) const;
+  void payload(std::uint64_t place, std::byte* to, std::size_t bytes) const;
+
   void lock() const;
   void unlock() const;
   void changed() const;  ///< wakes all that wait
@@ -106,6 +125,7 @@ class Segment {
   Segment() = default;
   std::size_t pair(int from, int to) const { return static_cast<std::size_t>(from * ranks() + to); }
 
+  int descriptor_ = -1;
   std::size_t bytes_ = 0;
   Header* header_ = nullptr;
   Slot* slots_ = nullptr;

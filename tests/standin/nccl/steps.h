@@ -22,5 +22,6 @@ class Steps {
 
 std::unique_ptr<Steps> collective_steps(const Call& call);
 std::unique_ptr<Steps> message_steps(const Call& call);
+std::unique_ptr<Steps> signal_steps(const Call& call);
 
 }  // namespace lockstep::standin

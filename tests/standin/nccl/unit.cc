@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -95,9 +96,11 @@ void end_residency(const ncclComm& comm, std::uint64_t ticket) {
 /// Moves all calls on until they are done: collectives one after another, messages beside them; behind them where NCCL does so.
 void run_calls(ncclComm& comm, const std::vector<Call>& calls) {
   std::vector<std::unique_ptr<Steps>> messages;
+  std::deque<std::unique_ptr<Steps>> signals;  // in their order
   std::vector<const Call*> collectives;
   for (const Call& call : calls) {
-    if (call.is_message()) messages.push_back(message_steps(call));
+    if (call.is_signal()) signals.push_back(signal_steps(call));
+    else if (call.is_message()) messages.push_back(message_steps(call));
     else collectives.push_back(&call);
   }
   const bool messages_last = config().groups == GroupMode::kNccl226;
@@ -111,6 +114,12 @@ void run_calls(ncclComm& comm, const std::vector<Call>& calls) {
       any = progress != Progress::kNone;
       if (progress == Progress::kDone) collective.reset();
     }
+    while (!signals.empty()) {
+      const Progress progress = signals.front()->advance();
+      any = any || progress != Progress::kNone;
+      if (progress != Progress::kDone) break;
+      signals.pop_front();
+    }
     if (messages_last && (collective != nullptr || next < collectives.size())) return any;
     for (auto& message : messages) {
       const Progress progress = message->advance();
@@ -122,6 +131,7 @@ void run_calls(ncclComm& comm, const std::vector<Call>& calls) {
   };
   const auto describe = [&] {
     if (collective != nullptr) return collective->describe();
+    if (!signals.empty()) return signals.front()->describe();
     return messages.empty() ? std::string() : messages.front()->describe();
   };
   const Segment& segment = *comm.segment;
@@ -129,7 +139,7 @@ void run_calls(ncclComm& comm, const std::vector<Call>& calls) {
     segment.lock();
     bool moved = false;
     while (step()) moved = true;
-    const bool finished = collective == nullptr && next == collectives.size() && messages.empty();
+    const bool finished = collective == nullptr && next == collectives.size() && messages.empty() && signals.empty();
     const std::uint32_t generation = segment.header().generation.load() + (moved ? 1 : 0);
     segment.unlock();
     if (moved) segment.changed();

@@ -131,6 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"RefusedMessageToItself", "", {{"send 0 a f32[8] result=5"}, {}}, "certain self_message_unpaired"},
     {"SignalsThatNobodySends", "", {{"signal a peer=1", "put_signal a f32[8] peer=1"}, {"wait_signal a [2]", "wait_signal a [1]"}}, "certain message_unmatched"},
     {"AsManySignalsAsAreWaitedFor", "", {{"signal a peer=1", "put_signal a f32[8] peer=1"}, {"wait_signal a [2]"}}, "note evidence_missing"},
+    {"SignalsThatCame", "", {{"signal a peer=1", "put_signal a f32[8] peer=1"}, {"wait_signal a [2] state=completed"}}, ""},
     {"SignalsOfARecordThatMayGoOn", "\"ends\": {\"0\": \"unknown\"}, ", {{"signal a peer=1"}, {"wait_signal a [2]"}}, "note unfinished_snapshot"},
     {"SignalsToNobodyKnown", "", {{"signal a"}, {"wait_signal a [2]"}}, "note evidence_missing"},
     {"InProgressIsNoError", "", {{"all_reduce a f32[8] result=7"}, {"all_reduce a f32[8]"}}, ""},
