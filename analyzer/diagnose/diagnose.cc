@@ -72,6 +72,9 @@ class Diagnosis {
     add_absences();
     add_outsiders();
     add_reported();
+    if (!reported_.empty() && !job_.programs().empty()) {
+      for (Draft& draft : drafts_) tell_stacks(reported_, draft.finding);
+    }
     weigh_contradictions();
     if (drafts_.empty() && !is_advancing()) add_model_findings();
     if (drafts_.empty() || std::ranges::none_of(drafts_, [](const Draft& d) { return decides(d.finding); })) {

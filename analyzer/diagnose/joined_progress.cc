@@ -48,17 +48,47 @@ void join_reported_progress(const Job& job, const ReportedEvidence& reported, Fi
     words += fmt::format("{}rank {} had enqueued call {} and completed call {}", words.empty() ? "" : ", ", rank, *said.enqueued, said.completed.value_or(-1));
   }
   const std::string who = ranks_text(finding.divergent_ranks);
-  finding.explanation += fmt::format("; the log says: {}; the others wait in call {}", words, number);
+  const std::string said = fmt::format("the log says: {}; the others wait in call {}", words, number);
+  // Where the lines decide, what could not be told without them is not worth a word.
+  finding.explanation = none_came || all_came ? said : finding.explanation + "; " + said;
   if (none_came) {
     finding.verdict = Verdict::kImbalance;
     finding.finding_class = "never_arrived";
     finding.severity = Severity::kCertain;
     finding.title = fmt::format("{} never enqueued {} {} on {}, in which the others wait", who, finding.position->op, number, finding.communicator->name);
     finding.divergent_meaning = DivergentMeaning::kMissing;
-    finding.fix = fmt::format("look for the branch that {} took: a stack of each (py-spy dump)", who);
+    finding.fix = fmt::format("look for the branch that {} took: {} (py-spy dump)", who, finding.divergent_ranks.size() == 1 ? "a stack of it" : "a stack of each");
   } else if (all_came) {
     finding.fix = fmt::format("{} had enqueued the call too: nobody lacks it. Collect the record of {} for what differs in it, or look at devices and transport", who, who);
   }
+}
+
+void tell_stacks(const ReportedEvidence& reported, Finding& finding) {
+  const bool about_absence = finding.divergent_meaning == DivergentMeaning::kAbsent || finding.divergent_meaning == DivergentMeaning::kMissing ||
+                             finding.divergent_meaning == DivergentMeaning::kBehind;
+  constexpr std::size_t kMostRanks = 8;
+  if (!about_absence || finding.divergent_ranks.empty() || finding.divergent_ranks.size() > kMostRanks) return;
+  bool all_work = true;
+  for (const std::int32_t rank : finding.divergent_ranks) {
+    const auto stack = std::ranges::find_if(reported.events, [&](const ReportedEvent& event) {
+      const bool is_stack = event.kind == ReportedKind::kStack || (event.kind == ReportedKind::kEvent && event.op == "stack");
+      return is_stack && event.rank == rank;
+    });
+    all_work = all_work && stack != reported.events.end() && stack->finding_class == "slow_peer";
+    if (stack == reported.events.end()) continue;
+    std::string_view text = stack->text;
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    finding.explanation += fmt::format("; the stack of rank {} stands in {}", rank, text);
+    const Evidence place{reported.files[stack->file], stack->line};
+    if (std::ranges::find(finding.evidence, place) == finding.evidence.end()) finding.evidence.push_back(place);
+  }
+  // It did not come because it is busy with something legal: no call is missing in the program.
+  if (!all_work || finding.finding_class != "never_arrived") return;
+  finding.verdict = Verdict::kOtherCause;
+  finding.finding_class = "slow_peer";
+  finding.divergent_meaning = DivergentMeaning::kBehind;
+  finding.fix = "give the timeout of the group more than this work takes, or let all ranks wait for it in a barrier with a long timeout; a second stack "
+                "some minutes later shows whether it moves";
 }
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// What logs say of a rank whose record is missing or cut, joined with the calls of the others.
+// What logs and stacks say of ranks that others wait for, joined with the calls of the others.
 #pragma once
 
 #include "diagnose/finding.h"
@@ -11,5 +11,9 @@ namespace lockstep {
 /// those how far it had come on that communicator, they decide: none of them had enqueued the call and nothing of theirs is in
 /// flight, so they lack it; or all had, and nobody does. Changes the finding in place; leaves it where the lines do not tell.
 void join_reported_progress(const Job& job, const ReportedEvidence& reported, Finding& finding);
+
+/// Adds to a finding about ranks that did not come where their stacks stand, as far as the evidence has them. Ranks that
+/// all load data or save are late and lack nothing: such a finding becomes `slow_peer`.
+void tell_stacks(const ReportedEvidence& reported, Finding& finding);
 
 }  // namespace lockstep

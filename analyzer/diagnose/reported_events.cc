@@ -97,7 +97,14 @@ void add_pauses(ReportedView& view) {
   std::set<std::optional<std::int32_t>> waiting, standing;
   for (const Event& wait : view.waits()) waiting.insert(wait.rank);
   for (const Event* stack : view.of(ReportedKind::kStack)) standing.insert(stack->rank);
-  if (view.waits().empty() && view.of(ReportedKind::kProgress).empty() && standing.empty()) return;
+  // Records of calls show who waits as well.
+  for (const Program& program : view.job().programs()) {
+    const bool in_flight = std::ranges::any_of(program.operations, [](const Operation& operation) {
+      return operation.state == OpState::kEntered || operation.state == OpState::kEnqueued || operation.state == OpState::kStarted;
+    });
+    if (in_flight) waiting.insert(program.rank);
+  }
+  if (waiting.empty() && view.of(ReportedKind::kProgress).empty() && standing.empty()) return;
   const auto keeps_busy = [&](const Event* event) {
     if (event->finding_class != "slow_peer") return false;
     if (event->op.empty()) return true;

@@ -127,6 +127,22 @@ TEST(JoinedEvidence, ARankWithoutADumpThatHadEnqueuedTheCallIsNotAccused) {
   }
 }
 
+/// As py-spy prints a rank that saves.
+const std::string kSaves = "Process 4711: python train.py\nPython v3.11.7 (/usr/bin/python3.11)\n\nThread 4711 (idle): \"MainThread\"\n"
+                           "    save (torch/serialization.py:850)\n    save_checkpoint (train.py:210)\n    main (train.py:300)\n";
+
+TEST(JoinedEvidence, AStackBesideDumpsSaysWhatTheMissedRankDoes) {
+  const Report without_log = judge({{"rank_0", progress(6, 4)}, {"rank_1", progress(6, 4)}, {"stack_rank2.txt", kSaves}});
+  EXPECT_EQ(without_log.verdict, Verdict::kInsufficient);
+  EXPECT_NE(without_log.findings.front().explanation.find("the stack of rank 2 stands in save (torch/serialization.py:850)"), std::string::npos)
+      << without_log.findings.front().explanation;
+  const Report with_log = judge({{"rank_0", progress(6, 4)}, {"rank_1", progress(6, 4)}, {"job.log", status(0, 5, 6, 4) + dump_signal(2, 4, 4)}, {"stack_rank2.txt", kSaves}});
+  EXPECT_EQ(with_log.verdict, Verdict::kOtherCause);  // it saves: late, and no call is missing
+  EXPECT_EQ(with_log.findings.front().finding_class, "slow_peer");
+  EXPECT_EQ(with_log.findings.front().divergent_ranks, std::vector<std::int32_t>{2});
+  EXPECT_NE(with_log.findings.front().explanation.find("stands in save"), std::string::npos) << with_log.findings.front().explanation;
+}
+
 struct ContradictionCase {
   std::string name;
   TextFiles files;
