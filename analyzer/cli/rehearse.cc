@@ -18,6 +18,7 @@
 #include "cli/recorder_library.h"
 #include "cli/standin_libraries.h"
 #include "cli/subcommand.h"
+#include "doctor/opened_libraries.h"
 #include "report/printable.h"
 
 namespace lockstep {
@@ -76,6 +77,8 @@ struct Options {
   int nccl_version = 0;
   double timeout_s = 0;
   bool no_record = false;
+  bool audit = false;
+  bool no_audit = false;
 };
 
 /// Only what the options say is set: what the environment has stays.
@@ -121,6 +124,9 @@ int run_rehearse(std::span<const std::string_view> args) {
   app.add_option("--fault", options.fault, "something to go wrong: KIND:rank=R,comm=C,seq=S, KIND one of skip reorder delay kill");
   app.add_option("--dir", options.directory, "where the traces go, as for lockstep run");
   app.add_flag("--no-record", options.no_record, "do not preload the recorder");
+  app.add_flag("--audit", options.audit,
+               "see calls of NCCL also where a program opens it by name (LD_AUDIT); done by itself where the command names it");
+  app.add_flag("--no-audit", options.no_audit, "never do so");
   app.footer(
       "Runs a program for GPUs that has no kernels of its own on a machine without a GPU: NCCL and the CUDA runtime are\n"
       "stand-ins that move and reduce data on the CPU, and it hangs there as it would. A process that stands still is\n"
@@ -147,6 +153,11 @@ int run_rehearse(std::span<const std::string_view> args) {
     if (const auto obstacle = preload_obstacle(*library); !obstacle.empty())
       return cannot_rehearse(fmt::format("cannot preload {}: {}", *library, obstacle));
     done = done && set("LD_PRELOAD", preload_with(*library, present("LD_PRELOAD")));
+    if (!options.no_audit && (options.audit || !opens_nccl_by_name(command).empty())) {
+      const std::string auditor = find_audit_library(*library);
+      if (auditor.empty() && options.audit) return cannot_rehearse(fmt::format("no liblockstep_audit.so beside {}", *library));
+      if (!auditor.empty()) done = done && set("LD_AUDIT", preload_with(auditor, present("LD_AUDIT")));
+    }
   }
   if (!done || !export_settings(options)) return cannot_rehearse("cannot set the environment");
   return become(command);

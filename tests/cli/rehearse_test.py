@@ -53,6 +53,18 @@ class Rehearse(unittest.TestCase):
         self.assertEqual(done.returncode, 124 if b"stood still" in done.stderr else 123, done.stderr)
         self.assertIn(b"at collective #2: rank 0: all_reduce", done.stderr)
 
+    def test_calls_of_a_program_that_opens_nccl_by_name_are_recorded_too(self):
+        program = ("import ctypes; n = ctypes.CDLL('libnccl.so.2'); ctypes.CDLL('libcudart.so.13').cudaSetDevice(0); c = ctypes.c_void_p()\n"
+                   "n.ncclCommInitAll(ctypes.byref(c), 1, None); n.ncclCommDestroy(c)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "by_name.py"
+            script.write_text(program, encoding="utf-8")
+            command = ["/usr/bin/env", "MARK=1", "/usr/bin/python3", str(script)]  # behind a launcher
+            self.assertEqual(rehearse("--dir", f"{folder}/traces", *command).returncode, 0)
+            self.assertEqual(len(list(pathlib.Path(folder).glob("traces/*/*.lst"))), 1)
+            self.assertEqual(rehearse("--no-audit", "--dir", f"{folder}/none", *command).returncode, 0)
+            self.assertEqual(len(list(pathlib.Path(folder).glob("none/*/*.lst"))), 0)
+
     def test_the_stand_ins_come_first_and_paths_are_kept(self):
         self.assertEqual(shown("LD_LIBRARY_PATH"), STANDIN)
         self.assertEqual(shown("LD_LIBRARY_PATH", env={"LD_LIBRARY_PATH": "/usr/local/cuda/lib64"}), f"{STANDIN}:/usr/local/cuda/lib64")
