@@ -60,7 +60,7 @@ class DeepSpeedStep final : public StepProgram {
     scatter_site_ = calls.site({{"zero/stage3.py", "reduce_scatter_coalesced"}}, {});
   }
 
-  void at(Mark mark, const RankState& state) override {
+  void at(Mark mark, const RankState& state, std::size_t) override {
     switch (mark) {
       case Mark::kReduceTiedGrads:
         return reduce_tied(state);
@@ -81,11 +81,11 @@ class DeepSpeedStep final : public StepProgram {
     }
   }
 
-  void forward(const RankState& state, std::int32_t) override {
+  void forward(const RankState& state, std::size_t) override {
     if (plan_.optimizer.stepper == Stepper::kZero3) fetch_layers(state, false);
   }
 
-  void backward(const RankState& state, std::int32_t, bool last_micro_batch) override {
+  void backward(const RankState& state, std::size_t, bool last_micro_batch) override {
     if (plan_.optimizer.stepper == Stepper::kZero3) {
       fetch_layers(state, true);
       reduce_scatter_layers(state);

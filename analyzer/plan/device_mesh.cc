@@ -44,6 +44,7 @@ Result<TitanMeshes> titan_meshes(const TitanDegrees& degrees) {
     return others.error();
   const std::int64_t fixed = pp * dp_replicate * cp * tp;
   const std::int64_t shard = dp_shard == -1 ? world / fixed : dp_shard;
+  if (dp_shard != -1 && dp_shard < 1) return rejected("AssertionError", "dp_shard must -1 or >=1.");
   if (world > kMaxWorld || shard < 1 || fixed * shard != world)
     return rejected("AssertionError",
                     fmt::format("Invalid parallel dims: dp_replicate({}) * dp_shard({}) * cp({}) * tp({}) * "
@@ -51,8 +52,7 @@ Result<TitanMeshes> titan_meshes(const TitanDegrees& degrees) {
                                 dp_replicate, shard, cp, tp, pp, world));
   const std::int64_t fsdp = shard * cp;
   if (fsdp * tp % ep != 0)
-    return rejected("AssertionError",
-                    fmt::format("ep({}) does not divide dp_shard({}) * cp({}) * tp({})", ep, shard, cp, tp));
+    return rejected("ValueError", fmt::format("expert_parallel_degree ({}) must divide dp_shard * cp * tp ({})", ep, fsdp * tp));
   const std::int64_t batch = dp_replicate * shard;
   return TitanMeshes{
       .dataloading = {{"pp", pp}, {"batch", batch}, {"cp", cp}, {"tp", tp}},

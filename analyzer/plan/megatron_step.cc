@@ -45,7 +45,7 @@ class MegatronStep final : public StepProgram {
                               {buckets_});
   }
 
-  void at(Mark mark, const RankState& state) override {
+  void at(Mark mark, const RankState& state, std::size_t) override {
     if (mark == Mark::kFinalizeModelGrads) finalize_gradients(state);
   }
 

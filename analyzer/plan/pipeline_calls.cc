@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "plan/plan_timeline.h"
 #include "plan/versions.h"
@@ -89,7 +90,18 @@ std::span<const MessageTensor> PipelineCalls::tensors(std::int32_t rank, const M
 
 void PipelineCalls::run(const RankState& state, StepProgram& step_program) {
   const auto me = static_cast<std::int32_t>(state.stage_index);
-  const auto last_micro_batch = static_cast<std::int32_t>(plan_.schedule.micro_batches) - 1;
+  const std::vector<Step>& steps = timeline_.ranks[static_cast<std::size_t>(me)].steps;
+  const bool says_when_to_reduce = std::ranges::any_of(
+      steps, [](const Step& step) { return step.kind == StepKind::kMark && step.mark == Mark::kReduceGrad; });
+  std::map<std::int32_t, const Step*> last_backward;  // by chunk
+  if (!says_when_to_reduce)
+    for (const Step& step : steps)
+      if (step.kind == StepKind::kBackward || step.kind == StepKind::kBackwardWeight) last_backward[step.chunk] = &step;
+  const std::vector<std::size_t> held = parts_of_stage(plan_, state.stage_index);
+  const auto chunk_of = [&](const Step& step) {
+    if (timeline_.placement != Placement::kExplicit) return static_cast<std::size_t>(step.chunk);
+    return static_cast<std::size_t>(std::ranges::find(held, static_cast<std::size_t>(step.chunk)) - held.begin());
+  };
   PipelinePlace place;
   RankList ranks;
   const std::vector<Message>& messages = timeline_.ranks[static_cast<std::size_t>(me)].messages;
@@ -104,12 +116,13 @@ void PipelineCalls::run(const RankState& state, StepProgram& step_program) {
   lowering_->append(me, place, calls_.program(), [&](const Step& step, OperationTable&) {
     switch (step.kind) {
       case StepKind::kForward:
-        return step_program.forward(state, step.chunk);
+        return step_program.forward(state, chunk_of(step));
       case StepKind::kBackward:
       case StepKind::kBackwardWeight:
-        return step_program.backward(state, step.chunk, step.micro_batch == last_micro_batch);
+        return step_program.backward(state, chunk_of(step),
+                                     !says_when_to_reduce && last_backward[step.chunk] == &step);
       case StepKind::kMark:
-        return step_program.at(step.mark, state);
+        return step_program.at(step.mark, state, chunk_of(step));
       case StepKind::kBackwardInput:
       case StepKind::kBatch:
       case StepKind::kAsync:

@@ -72,14 +72,15 @@ Result<Timeline> zero_bubble_plan_timeline(const Plan& plan, ZeroBubbleSchedule 
   if (takes != 0 && plan.schedule.chunks != takes) return chunks_refused(plan, takes);
   if (takes == 0 && plan.schedule.chunks < 2)
     return Error{ErrorCode::kMalformed, "$.schedule.virtual_stages: zb_vpp has at least 2 on each rank"};
-  // The searches take the square of this in time.
-  constexpr std::int64_t kMostPasses = 1 << 12;
+  // The greedy searches take the square of this in time.
+  const bool greedy = schedule == ZeroBubbleSchedule::kZbvGreedyMin || schedule == ZeroBubbleSchedule::kZbvGreedyHalf;
+  const std::int64_t most_passes = greedy ? 1 << 12 : 1 << 16;
   const std::int64_t passes = plan.topology.pipe * plan.schedule.chunks * plan.schedule.micro_batches;
-  if (passes > kMostPasses)
+  if (passes > most_passes)
     return Error{ErrorCode::kMalformed,
                  fmt::format("$.schedule.micro_batches: {} in {} stages of {} chunks are {} passes; at most {} are "
                              "searched for an order",
-                             plan.schedule.micro_batches, plan.topology.pipe, plan.schedule.chunks, passes, kMostPasses)};
+                             plan.schedule.micro_batches, plan.topology.pipe, plan.schedule.chunks, passes, most_passes)};
   const ZeroBubbleQuery query{.schedule = schedule,
                               .stages = static_cast<std::int32_t>(plan.topology.pipe),
                               .micro_batches = static_cast<std::int32_t>(plan.schedule.micro_batches),

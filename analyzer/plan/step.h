@@ -21,12 +21,12 @@ struct RankState {
 class StepProgram {
  public:
   virtual ~StepProgram() = default;
-  /// At a mark of the schedule. `last`: it is the last of its kind in the iteration.
-  virtual void at(Mark mark, const RankState& state) = 0;
+  /// At a mark of the schedule. `chunk` is an index into the stage's layers, for marks that concern one.
+  virtual void at(Mark mark, const RankState& state, std::size_t chunk) = 0;
   /// Where a schedule without marks computes: before the forward and after the backward pass of a
-  /// micro-batch.
-  virtual void forward(const RankState&, std::int32_t /*chunk*/) {}
-  virtual void backward(const RankState&, std::int32_t /*chunk*/, bool /*last_micro_batch*/) {}
+  /// micro-batch. `last`: of the chunk in this iteration, where no mark says when gradients are reduced.
+  virtual void forward(const RankState&, std::size_t /*chunk*/) {}
+  virtual void backward(const RankState&, std::size_t /*chunk*/, bool /*last*/) {}
   /// After the schedule.
   virtual void finish(const RankState& state) = 0;
 };

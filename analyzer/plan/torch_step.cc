@@ -41,29 +41,30 @@ class TorchStep final : public StepProgram {
         calls.site({{"distributed/utils.py", "clip_grad_norm_"}, {"train.py", "train_step"}}, {clip_});
   }
 
-  void at(Mark mark, const RankState& state) override {
+  void at(Mark mark, const RankState& state, std::size_t chunk) override {
     if (!sharded()) return;
     if (mark == Mark::kUnshard) {
       marked_ = true;
-      unshard(state, false);
+      unshard(state, chunk, false);
     } else if (mark == Mark::kReduceGrad) {
-      reduce_layers(state);
+      reduce_layers(state, chunk);
     }
   }
 
-  void forward(const RankState& state, std::int32_t) override {
-    if (sharded() && !marked_) unshard(state, false);
+  void forward(const RankState& state, std::size_t chunk) override {
+    if (sharded() && !marked_) unshard(state, chunk, false);
   }
 
-  void backward(const RankState& state, std::int32_t, bool last_micro_batch) override {
-    if (!sharded() || marked_) return;
-    if (plan_.optimizer.reshard_after_forward) unshard(state, true);
-    if (last_micro_batch) reduce_layers(state);
+  void backward(const RankState& state, std::size_t chunk, bool last) override {
+    if (!sharded()) return;
+    if (!marked_ && plan_.optimizer.reshard_after_forward) unshard(state, chunk, true);
+    if (last) reduce_layers(state, chunk);
   }
 
   void finish(const RankState& state) override {
     if (!sharded()) reduce_ddp(state);
     marked_ = false;
+    groups_reduced_ = 0;
     clip(state);
   }
 
@@ -158,11 +159,13 @@ class TorchStep final : public StepProgram {
     std::uint64_t all = 0;
     std::uint64_t with_gradient = 0;
   };
-  /// Padded to what every rank holds of the layer, times the ranks.
-  std::vector<LayerElements> layers(const RankState& state) const {
+  /// Of one chunk. Padded to what every rank holds of the layer, times the ranks.
+  std::vector<LayerElements> layers(const RankState& state, std::size_t chunk) const {
     std::vector<LayerElements> list;
     const auto ranks = static_cast<std::uint64_t>(calls_.group_size("fsdp"));
+    const auto [first, end] = state.stage.layers[chunk];
     for (const OwnedParameter& owned : state.stage.parameters) {
+      if (owned.layer < first || owned.layer >= end) continue;
       if (list.empty() || list.back().layer != owned.layer) list.push_back({owned.layer, 0, 0});
       const auto& sizes = owned.parameter->shape.sizes;
       const std::uint64_t rows =
@@ -174,9 +177,9 @@ class TorchStep final : public StepProgram {
     return list;
   }
 
-  void unshard(const RankState& state, bool reverse) {
+  void unshard(const RankState& state, std::size_t chunk, bool reverse) {
     if (calls_.group_size("fsdp") == 1) return;
-    auto list = layers(state);
+    auto list = layers(state, chunk);
     if (reverse) std::ranges::reverse(list);
     for (const LayerElements& layer : list)
       calls_.collective(unshard_site_, {.kind = OpKind::kAllGather,
@@ -186,10 +189,9 @@ class TorchStep final : public StepProgram {
                                         .label = fmt::format("layer {}", layer.layer)});
   }
 
-  void reduce_layers(const RankState& state) {
-    auto list = layers(state);
+  void reduce_layers(const RankState& state, std::size_t chunk) {
+    auto list = layers(state, chunk);
     std::ranges::reverse(list);
-    std::int64_t number = 0;
     std::string why;
     for (const LayerElements& layer : list) {
       if (layer.with_gradient == 0) {
@@ -197,7 +199,7 @@ class TorchStep final : public StepProgram {
                           layer.layer, display_name(plan_.layers[layer.layer]));
         continue;
       }
-      ++number;
+      ++groups_reduced_;
       const std::string label = fmt::format("layer {}", layer.layer);
       if (calls_.group_size("fsdp") > 1)
         calls_.collective(scatter_site_, {.kind = OpKind::kReduceScatter,
@@ -213,7 +215,7 @@ class TorchStep final : public StepProgram {
                                             .redop = "sum",
                                             .label = label});
     }
-    calls_.set(with_gradient_, number, why);
+    calls_.set(with_gradient_, groups_reduced_, why);
   }
 
   void clip(const RankState& state) {
@@ -239,6 +241,7 @@ class TorchStep final : public StepProgram {
   Iteration iteration_;
   RankCalls& calls_;
   bool marked_ = false;
+  std::int64_t groups_reduced_ = 0;  ///< in this iteration
   QuantityIndex find_unused_ = 0, launched_ = 0, with_gradient_ = 0, clip_ = 0;
   SiteIndex bucket_site_{}, rebuild_site_{}, bitmap_site_{}, unshard_site_{}, scatter_site_{},
       replicate_site_{}, norm_site_{};

@@ -92,8 +92,7 @@ class PlanDrawer {
     const bool overlap = pipe_ > 2 && chance(40);
     if (overlap) schedule_["batch_p2p_comm"] = false;
     if (overlap) schedule_["overlap_p2p_comm"] = true;
-    // Where some ranks do nothing but warm up and others do not, shapes that go before tensors can hang: one rank sends
-    // the shape of a gradient before it takes the activation that the other sends before it takes the shape.
+    // With as many micro-batches as stages only a buffer for the shapes keeps the ranks from standing still.
     if (chance(20) && schedule_["micro_batches"] > pipe_) schedule_["variable_seq_lengths"] = true;
     // Two stages exchange gradients for activations there (refused by Megatron's command line only).
     if (pipe_ == 2) {
@@ -150,6 +149,11 @@ class PlanDrawer {
                           {"chained", chance(30)},
                           {"per_token_loss", chance(30)},
                           {"clip_grad", chance(70) ? 1.0 : 0.0}};
+    if (plan_["optimizer"]["stepper"] == "megatron_distributed" && data_ % 2 == 0 && chance(20)) topology_["optimizer_instances"] = 2;
+    if (chunks_ == 1 && pipe_ > 1 && schedule_["name"] == "1f1b") {
+      if (chance(20)) schedule_["variable_seq_lengths"] = true;
+      if (chance(20)) schedule_["batch_p2p_comm"] = false;
+    }
     const bool has_room = 2 * pipe_ * data_ * tensor_ <= options_.most_ranks;
     if (has_room && !topology_.contains("expert") && chance(20)) topology_["context"] = 2;
     if (chance(20)) topology_["order"] = pick({"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"});
@@ -158,6 +162,7 @@ class PlanDrawer {
   void draw_torch() {
     const std::string stepper = pick({"ddp", "fsdp2"});
     plan_["optimizer"] = {{"stepper", stepper},
+                          {"bucket_cap_mb", number(1, 25)},
                           {"find_unused", chance(30)},
                           {"static_graph", chance(20)},
                           {"reshard_after_forward", chance(50)},

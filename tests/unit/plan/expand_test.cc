@@ -185,6 +185,25 @@ TEST(Expand, AStageOfAVHoldsTheFirstAndTheLastLayers) {
             (8U + 16U + 24U + 32U) * 8U);
 }
 
+TEST(Expand, ShardedLayersAreReducedOnceWhateverTheSchedule) {
+  // schedule, layers that the first stage holds
+  for (const auto& [schedule, layers] :
+       {std::pair(R"("name": "zbv", "virtual_stages": 2, "micro_batches": 4)", 2),
+        std::pair(R"("name": "interleaved", "virtual_stages": 2, "micro_batches": 4)", 2),
+        std::pair(R"("name": "gpipe", "micro_batches": 4)", 2), std::pair(R"("name": "1f1b", "micro_batches": 4)", 2),
+        std::pair(R"("name": "dualpipe", "micro_batches": 4)", 4),
+        std::pair(R"("name": "deepseek_dualpipev", "virtual_stages": 2, "micro_batches": 4)", 2)}) {
+    const Expansion expansion = expanded(four_layers("torch", schedule, R"(, "optimizer": {"stepper": "fsdp2"})"));
+    const auto& operations = expansion.job.program(ProgramIndex{0}).operations;
+    EXPECT_EQ(std::ranges::count(operations, OpKind::kReduceScatter, &Operation::kind), layers) << schedule;
+    EXPECT_EQ(diagnose(expansion.job).verdict, Verdict::kConsistent) << schedule;
+  }
+  // Of the two stages of a rank each is gathered by itself.
+  const Expansion vee = expanded(four_layers("torch", R"("name": "zbv", "virtual_stages": 2, "micro_batches": 4)",
+                                             R"(, "optimizer": {"stepper": "fsdp2"})"));
+  EXPECT_EQ(std::ranges::count(vee.job.program(ProgramIndex{0}).operations, OpKind::kAllGather, &Operation::kind), 2);
+}
+
 TEST(Expand, DualPipeSendsOnTheDefaultGroup) {
   const Expansion expansion = expanded(four_layers("torch", R"("name": "dualpipe", "micro_batches": 4)"));
   for (const Operation& operation : expansion.job.program(ProgramIndex{0}).operations)

@@ -66,7 +66,10 @@ TEST(DeepSpeedGroups, RefusesWhatDoesNotDivide) {
 TEST(DeviceMesh, GroupsAreNotInTheOrderOfTheirFirstRanks) {
   EXPECT_EQ(*mesh_groups({{"pp", 2}, {"dp", 2}, {"tp", 2}}, 0), (RankLists{{0, 4}, {2, 6}, {1, 5}, {3, 7}}));
   EXPECT_FALSE(titan_meshes({.world = 8, .tp = 3}));
-  EXPECT_FALSE(titan_meshes({.world = 8, .tp = 2, .ep = 3}));
+  // In the words of torchtitan's parallel_dims.py.
+  EXPECT_EQ(titan_meshes({.world = 8, .tp = 2, .ep = 3}).error().message,
+            "ValueError: expert_parallel_degree (3) must divide dp_shard * cp * tp (8)");
+  EXPECT_EQ(titan_meshes({.world = 8, .dp_shard = 0}).error().message, "AssertionError: dp_shard must -1 or >=1.");
 }
 
 }  // namespace
