@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "config.h"
 #include "torch/groups.h"
@@ -192,17 +193,30 @@ constinit PyObject* g_finders_before = nullptr;  ///< the list that sys.meta_pat
 constinit std::uint32_t g_questions = 0;
 constexpr std::uint32_t kMostQuestions = 20000;
 
+// Modules that were waiting for this one have taken the functions over already (torch.distributed.device_mesh is one).
+void replace_where_taken(const char* name, PyObject* original, PyObject* ours) noexcept {
+  constexpr std::string_view kPackage = "torch.distributed";
+  PySsize at = 0;
+  PyObject* key = nullptr;
+  PyObject* module = nullptr;
+  while (g_python.PyDict_Next(g_python.PyImport_GetModuleDict(), &at, &key, &module) != 0) {
+    const char* module_name = text_of(key);
+    if (module_name == nullptr || !std::string_view(module_name).starts_with(kPackage)) continue;
+    const Ref names = attribute(module, "__dict__");
+    if (!names || g_python.PyDict_GetItemString(names.get(), name) != original) continue;
+    g_python.PyDict_SetItemString(names.get(), name, ours);
+  }
+  g_python.PyErr_Clear();
+}
+
 void stand_before_all(PyObject* module) noexcept {
-  PyObject* package = loaded_module("torch.distributed");
   for (std::size_t i = 0; i < kFunctionCount; ++i) {
     const Ref original = attribute(module, kFunctions[i].name);
     if (!original) continue;
     const Ref ours = make_stand_in(i, original.get(), call);
     if (!ours) continue;
     g_python.PyObject_SetAttrString(module, kFunctions[i].name, ours.get());
-    const Ref shown = attribute(package, kFunctions[i].name);
-    if (shown.get() == original.get()) g_python.PyObject_SetAttrString(package, kFunctions[i].name, ours.get());
-    g_python.PyErr_Clear();
+    replace_where_taken(kFunctions[i].name, original.get(), ours.get());
   }
 }
 

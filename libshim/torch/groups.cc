@@ -162,7 +162,8 @@ Comm* add_group(PyObject* group, bool from_the_start) noexcept {
   NewComm made;
   made.handle = reinterpret_cast<std::uint64_t>(group);
   made.library = trace::Library::kTorch;
-  made.flags = from_the_start ? 0 : trace::kCommAdopted;
+  // We are there before the first group is made and every call comes to us: only a child after a fork meets a group late.
+  made.flags = from_the_start || g_recorder.epoch == 1 ? 0 : trace::kCommAdopted;
   made.rank = static_cast<std::int32_t>(ask(group, "rank", -1));
   made.nranks = static_cast<std::int32_t>(ask(group, "size", 0));
   PyObject* name = entry_of("_pg_names", group);

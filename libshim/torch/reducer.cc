@@ -12,7 +12,8 @@ namespace {
 struct Pass {
   const void* reducer = nullptr;
   std::uint32_t buckets = 0;
-  std::uint32_t requests = 0;  ///< may be more than fit
+  std::uint32_t of_buckets = 0;  ///< that the reducer has now; 0 = not known
+  std::uint32_t requests = 0;    ///< may be more than fit
   std::uint32_t ids[kMostWaited] = {};
 };
 constexpr std::uint32_t kPasses = 128;
@@ -30,10 +31,30 @@ Pass* pass_of(const void* reducer) noexcept {
   return nullptr;
 }
 
-std::uint32_t next_bucket(const void* reducer) noexcept {
+struct Bucket {
+  std::uint32_t number = 0;  ///< from 1; 0 = not known
+  std::uint32_t of = 0;
+};
+
+Bucket next_bucket(const void* reducer) noexcept {
   const SpinGuard guard(g_lock);
   Pass* pass = pass_of(reducer);
-  return pass != nullptr ? ++pass->buckets : 0;
+  return pass != nullptr ? Bucket{++pass->buckets, pass->of_buckets} : Bucket{};
+}
+
+// A reducer that is made, also where an old one was, or makes its buckets anew.
+void begin_buckets(const void* reducer, std::uint32_t buckets) noexcept {
+  const SpinGuard guard(g_lock);
+  Pass* pass = pass_of(reducer);
+  if (pass != nullptr) *pass = Pass{.reducer = reducer, .of_buckets = buckets};
+}
+
+/// Elements of a std::vector of vectors, which is three pointers; 0 where it does not look like one.
+std::uint32_t vectors_in(const void* vector) noexcept {
+  constexpr std::uintptr_t kEach = 3 * sizeof(void*), kMost = 1 << 16;
+  const auto* ends = static_cast<const std::uintptr_t*>(vector);
+  const std::uintptr_t bytes = ends[1] - ends[0];
+  return ends[0] != 0 && ends[1] >= ends[0] && bytes % kEach == 0 && bytes / kEach <= kMost ? static_cast<std::uint32_t>(bytes / kEach) : 0;
 }
 
 /// What was issued since the last time.
@@ -96,10 +117,20 @@ using namespace lockstep::shim::torch;
 TORCH_REDUCER(all_reduce_bucket, (void* self, void* bucket), "_ZN4c10d7Reducer17all_reduce_bucketERNS0_6BucketE") {
   TORCH_REAL(all_reduce_bucket, (void*, void*));
   char name[64];
-  Text(name).add("DistributedDataParallel bucket ").add_number(next_bucket(self));
+  const Bucket bucket_now = next_bucket(self);
+  Text text(name);
+  text.add("DistributedDataParallel bucket ").add_number(bucket_now.number);
+  if (bucket_now.of >= bucket_now.number && bucket_now.number != 0) text.add(" of ").add_number(bucket_now.of);
   Context context(name, self);
   real(self, bucket);
   context.end();
+}
+
+// The argument, which is passed by value, is a temporary of the caller, as far as the ABI is concerned.
+TORCH_REDUCER(initialize_buckets, (void* self, void* buckets), "_ZN4c10d7Reducer18initialize_bucketsESt6vectorIS1_ImSaImEESaIS3_EE") {
+  TORCH_REAL(initialize_buckets, (void*, void*));
+  begin_buckets(self, vectors_in(buckets));
+  real(self, buckets);
 }
 
 TORCH_REDUCER(local_used_map, (void* self), "_ZN4c10d7Reducer25all_reduce_local_used_mapEv") {
@@ -109,7 +140,7 @@ TORCH_REDUCER(local_used_map, (void* self), "_ZN4c10d7Reducer25all_reduce_local_
   context.end();
 }
 
-// The argument is a vector that torch's caller made for the call: an address, as far as the ABI is concerned.
+// A vector passed by value again.
 TORCH_REDUCER(sync_buckets, (void* self, void* sizes), "_ZN4c10d7Reducer19sync_bucket_indicesERSt6vectorIS1_ImSaImEESaIS3_EE") {
   TORCH_REAL(sync_buckets, (void*, void*));
   Context context("DistributedDataParallel bucket order (rebuild)", nullptr);

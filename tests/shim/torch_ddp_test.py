@@ -12,7 +12,7 @@ import tempfile
 HOST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hosts", "torch_host.py")
 PYTHON = "/usr/bin/python3"
 ITERATIONS = 20
-BUCKET = re.compile(r"all_reduce .*torch\.float32\[(\d+)\].*:0\(DistributedDataParallel bucket (\d+)\)")
+BUCKET = re.compile(r"all_reduce .*torch\.float32\[(\d+)\].*:0\(DistributedDataParallel bucket (\d+) of (\d+)\)")
 
 
 def run(case, library, traces):
@@ -25,17 +25,20 @@ def run(case, library, traces):
 
 def recorded(dump, traces):
     """By rank: the counts of each iteration; an iteration begins with bucket 1. And all lines."""
-    passes, lines = {}, {}
+    passes, totals, lines = {}, {}, {}
     for path in glob.glob(f"{traces}/*/*.lst"):
         out = subprocess.run([dump, path], capture_output=True, text=True, check=True).stdout
         rank = re.search(r"^rank (\d+) of 2", out, re.MULTILINE).group(1)
         lines[rank] = out.splitlines()
         passes[rank] = []
-        for count, number in (found.groups() for found in map(BUCKET.search, lines[rank]) if found):
+        for count, number, of in (found.groups() for found in map(BUCKET.search, lines[rank]) if found):
             if number == "1":
                 passes[rank].append([])
+                totals.setdefault(rank, []).append(int(of))
+            assert int(of) == totals[rank][-1], f"bucket {number} of {of} in a pass of {totals[rank][-1]}"
             assert int(number) == len(passes[rank][-1]) + 1, f"bucket {number} out of order"
             passes[rank][-1].append(int(count))
+        assert totals[rank] == [len(one) for one in passes[rank]], f"{totals[rank]} buckets are named, {passes[rank]} are reduced"
     return passes, lines
 
 
