@@ -467,7 +467,8 @@ class TraceSet {
     FileWarnings warnings(builder(), tables.path);
     for (const std::string& warning : read.warnings) warnings.warn(0, warning);
     for (const std::string& note : tables.notes) {
-      warnings.warn(0, fmt::format("the recorder says: {}", excerpt(note)));
+      constexpr std::size_t kLongestNote = 240;  // the recorder writes shorter ones
+      warnings.warn(0, fmt::format("the recorder says: '{}'", note.substr(0, kLongestNote)));
       // Calls of torch may have been made that no file holds.
       if (note.find("of torch are not all recorded") != std::string::npos) builder().set_incomplete();
     }

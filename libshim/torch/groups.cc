@@ -2,9 +2,12 @@
 #include "torch/groups.h"
 
 #include <cstring>
+#include <initializer_list>
+#include <string_view>
 
 #include "recorder.h"
 #include "spin_lock.h"
+#include "torch/recording.h"
 #include "torch/scope.h"
 #include "trace_writer.h"
 
@@ -155,6 +158,33 @@ void learn_job_rank(std::int32_t rank, std::int32_t size) noexcept {
   header.job_ranks = size;
 }
 
+bool is_one_of(const char* begin, const char* end, std::initializer_list<std::string_view> names) noexcept {
+  const std::string_view word(begin, static_cast<std::size_t>(end - begin));
+  for (const std::string_view name : names) {
+    if (word == name) return true;
+  }
+  return false;
+}
+
+// Calls of a backend that nobody here knows leave no record: such a trace must not pass for a whole one. "gloo", or "cpu:gloo,cuda:nccl".
+void look_at_backend(PyObject* group) noexcept {
+  static constinit std::atomic<bool> told{false};
+  PyObject* entry = entry_of("_pg_map", group);
+  const char* name = entry != nullptr && g_python.PyTuple_Size(entry) > 0 ? text_of(g_python.PyTuple_GetItem(entry, 0)) : nullptr;
+  g_python.PyErr_Clear();
+  if (name == nullptr) return;
+  for (const char* begin = name; *begin != '\0';) {
+    const char* end = begin;
+    while (*end != '\0' && *end != ':' && *end != ',') ++end;
+    const bool is_device = *end == ':';
+    if (!is_device && end != begin && !is_one_of(begin, end, {"gloo", "nccl", "mpi", "ucc", "undefined"})) {
+      if (!told.exchange(true)) note_missing("calls", "a process group is of the backend ", name);
+      return;
+    }
+    begin = *end == '\0' ? end : end + 1;
+  }
+}
+
 /// Cold.
 Comm* add_group(PyObject* group, bool from_the_start) noexcept {
   const ErrorKeeper keep;
@@ -185,6 +215,7 @@ Comm* add_group(PyObject* group, bool from_the_start) noexcept {
   Comm* comm = find_comm(made.handle);
   if (comm == nullptr) return nullptr;
   watch(group);
+  look_at_backend(group);
   const Ref description = attribute(group, "group_desc");
   if (const char* said = text_of(description.get()); said != nullptr && *said != '\0' && std::strcmp(said, "undefined") != 0) {
     write_text(trace::SideKind::kCommName, comm->id, said);

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "original.h"
-#include "text.h"
 #include "torch/constructions.h"
 #include "torch/options.h"
+#include "torch/original.h"
 #include "torch/python_api.h"
 #include "torch/recording.h"
 #include "torch/scope.h"
@@ -122,11 +122,16 @@ std::size_t install(PyObject* module) noexcept {
   return installed;
 }
 
-// In the trace, now or when there is one.
-void note(const char* what, const char* which) noexcept {
-  char (&text)[sizeof g_recorder.problem] = g_recorder.problem;
-  Text(text).add("lines of Python and process groups of torch are not all recorded: ").add(what).add(which);
-  if (recorder_is_on()) write_text(trace::SideKind::kNote, 0, text);
+void note(const char* what, const char* which) noexcept { note_missing("lines of Python and process groups", what, which); }
+
+// A torch whose functions have other names is not seen at all: names of each kind that every known version has.
+void look_for_backends() noexcept {
+  for (const char* name : {"_ZN4c10d16ProcessGroupGloo9allreduceERSt6vectorIN2at6TensorESaIS3_EERKNS_16AllreduceOptionsE",
+                           "_ZN4c10d16ProcessGroupGloo9broadcastERSt6vectorIN2at6TensorESaIS3_EERKNS_16BroadcastOptionsE",
+                           "_ZN4c10d16ProcessGroupGloo4sendERSt6vectorIN2at6TensorESaIS3_EEii",
+                           "_ZN4c10d4Work4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE"}) {
+    if (find_original(name, kTorchLibraries) == nullptr) return note_missing("calls", "there is no ", name);
+  }
 }
 
 void learn_version() noexcept {
@@ -145,10 +150,13 @@ PyObject* initialize(PyObject*, PyObject* arguments, PyObject* keywords) noexcep
   g_python.PyObject_SetAttrString(g_binding, "_c10d_init", g_initialize);
   if (PyObject* module = loaded_module("torch._C._distributed_c10d")) {
     learn_version();
+    if (attribute(module, "ProcessGroupGloo")) look_for_backends();
     if (install(module) < kFewestMethods) note("this torch has few of the known methods", "");
     if (!learn_options(module)) note("this torch hides its options", "");
     await_constructions();
     set_python_installed();
+  } else {
+    note("it has no module ", "torch._C._distributed_c10d");
   }
   g_python.PyErr_Clear();
   return result;

@@ -30,6 +30,13 @@ void remember_open(CallScope& scope, const void* frame, Comm* comm, std::uint32_
 
 void set_torch_version(const char* version) noexcept { std::atomic_ref(g_version).store(version, std::memory_order_release); }
 
+void note_missing(const char* of, const char* what, const char* which) noexcept {
+  char (&text)[sizeof g_recorder.problem] = g_recorder.problem;
+  if (text[0] != '\0') return;  // one line is enough: what follows has the same cause, or changes nothing
+  Text(text).add(of).add(" of torch are not all recorded: ").add(what).add(which);
+  if (recorder_is_on()) write_text(trace::SideKind::kNote, 0, text);
+}
+
 void begin_file() noexcept {
   if (__builtin_expect(std::atomic_ref(g_named_epoch).load(std::memory_order_acquire) == g_recorder.epoch, 1)) return;
   const SpinGuard guard(g_lock);

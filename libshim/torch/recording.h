@@ -14,6 +14,10 @@ void begin_file() noexcept;
 /// Version of torch, for every file of this process; a text that stays.
 void set_torch_version(const char* version) noexcept;
 
+/// Says in the trace, now or when there is one, that not all `of` torch is recorded, and why: `what` and `which`. Readers look for the words
+/// "of torch are not all recorded". Cold.
+void note_missing(const char* of, const char* what, const char* which) noexcept;
+
 /// A list of the one tensor.
 inline Tensors one(const Tensor* tensor) noexcept { return Tensors{tensor, tensor + 1, tensor + 1}; }
 
