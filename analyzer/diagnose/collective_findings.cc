@@ -134,6 +134,13 @@ struct Imbalance {
   std::string reason;
 };
 
+/// The process ended with an error, and no call of it is open: it would have come to none of those that the others wait in.
+bool ends_with_an_error(const Program& program) {
+  if (program.end.kind != EndKind::kExited || program.end.status <= 0 || program.operations.empty()) return false;
+  const Operation& last = program.operations[program.operations.size() - 1];
+  return (last.state == OpState::kCompleted || last.state == OpState::kUnknown) && (last.flags & kOpFailed) == 0;
+}
+
 Imbalance classify_missing(const Describer& describe, const Sides& sides, const Deviation& deviation) {
   const Edit& first = deviation.alignment.edits.front();
   const std::uint32_t call = (*sides.reference_calls)[first.reference];
@@ -150,6 +157,10 @@ Imbalance classify_missing(const Describer& describe, const Sides& sides, const 
   }
   if (sides.other_calls->empty()) {
     return {"never_arrived", fmt::format("rank {} makes no call on this group at all", rank)};
+  }
+  const bool is_last = at_end && sides.other_calls->back() + 1 == describe.job().program(sides.other).operations.size();
+  if (is_last && ends_with_an_error(describe.job().program(sides.other))) {
+    return {"early_exit", fmt::format("rank {} ends with an error after its call before this one", rank)};
   }
   if (at_end) {
     const std::size_t period = period_before(describe, sides, first.reference, lacking);
@@ -170,11 +181,7 @@ Imbalance classify_missing(const Describer& describe, const Sides& sides, const 
                         times_text(count_like(describe, sides.reference, comm, sides.reference, call)),
                         describe.job().program(sides.reference).rank, times_text(made), rank)};
   }
-  if (at_end) {
-    const bool more_elsewhere = !describe.job().program(sides.other).operations.empty() &&
-                                sides.other_calls->back() + 1 < describe.job().program(sides.other).operations.size();
-    if (!more_elsewhere) return {"early_exit", fmt::format("rank {} ends after its call before this one", rank)};
-  }
+  if (is_last) return {"early_exit", fmt::format("rank {} ends after its call before this one", rank)};
   return {"call_skipped", fmt::format("rank {} goes on without it", rank)};
 }
 

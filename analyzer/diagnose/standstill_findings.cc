@@ -221,7 +221,16 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
     return blocked != nullptr && describe.operation(blocked->program, blocked->operation).kind == OpKind::kNewGroup &&
            !replay.stuck[s].never.empty();
   };
-  if (recorded_only && std::ranges::any_of(cause.stuck, makes_group)) {
+  const auto group = std::ranges::find_if(cause.stuck, makes_group);
+  if (recorded_only && group != cause.stuck.end()) {
+    const StuckGate& stuck = replay.stuck[*group];
+    std::vector<std::int32_t> callers;
+    for (const ProgramIndex program : stuck.arrived) callers.push_back(describe.job().program(program).rank);
+    std::ranges::sort(callers);
+    finding.finding_class = "creation_not_joined";
+    finding.explanation = fmt::format("{} {} in new_group, which {} {} not called; ", ranks_text(callers), callers.size() == 1 ? "is" : "are",
+                                      ranks_text(stuck.never), stuck.never.size() == 1 ? "has" : "have") +
+                          finding.explanation;
     finding.fix = "call new_group on every rank, members of the group or not, and in one order with the other calls that all ranks make";
   }
 }

@@ -3,6 +3,8 @@
 repaired twin ends, is consistent, and prints what it prints without the recorder.
 Usage: hangs.py LOCKSTEP LIBLOCKSTEP NAME
 
+LOCKSTEP_TORCH_PYTHON is another interpreter than /usr/bin/python3, LOCKSTEP_TORCH_LAUNCHER=torchrun has the ranks started by torchrun.
+
 What must be said stands in NAME.expected.json beside the script. Nothing depends on how long anything takes: a job
 counts as standing when its traces do not change and its threads do not want the processor, over several looks.
 """
@@ -19,7 +21,8 @@ import tempfile
 import time
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "torch_hangs"
-PYTHON = "/usr/bin/python3"
+PYTHON = os.environ.get("LOCKSTEP_TORCH_PYTHON", "/usr/bin/python3")
+BY_TORCHRUN = os.environ.get("LOCKSTEP_TORCH_LAUNCHER") == "torchrun"
 SKIPPED = 77
 PATIENCE_S = 400  # until a run counts as lost; an idle machine needs ten
 LOOKS = 12
@@ -48,7 +51,11 @@ def start(ranks, arguments, traces):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     if traces is not None:
         environment.update(LD_PRELOAD=library, LOCKSTEP_DIR=str(traces), LOCKSTEP_RING="256k")
-    return subprocess.Popen([PYTHON, "launch.py", str(ranks), name + ".py", *arguments], cwd=EXAMPLES, env=environment,
+    launcher = ["launch.py", str(ranks)]
+    if BY_TORCHRUN:
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=%d" % ranks]
+        environment["OMP_NUM_THREADS"] = "1"
+    return subprocess.Popen([PYTHON, *launcher, name + ".py", *arguments], cwd=EXAMPLES, env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
@@ -57,12 +64,12 @@ def finish(process):
     try:
         out, err = process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        kill(process)
         out, err = process.communicate()
         problems.append("a run that must end does not: %s %s" % (out, err))
     # Lines of torch's C++ logger carry time and process; those of several ranks come in any order.
     err = sorted(re.sub(r"^[WIE]\d{8} [\d:.]+ +\d+ ", "", line) for line in err.splitlines())
-    return process.returncode, out, err
+    return process.returncode, sorted(out.splitlines()) if BY_TORCHRUN else out, err
 
 
 def children(pid):
@@ -73,6 +80,20 @@ def children(pid):
         except OSError:
             pass
     return found
+
+
+def kill(process):
+    """With its ranks: torchrun starts each in a session of its own."""
+    ranks = children(process.pid)
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    for rank in ranks:
+        try:
+            os.kill(rank, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
 
 def is_busy(pid):
@@ -180,6 +201,8 @@ def check_findings(expected, version, when, traces):
 def main():
     version = torch_version()
     expected = json.loads((EXAMPLES / (name + ".expected.json")).read_text())
+    if not version.startswith("1."):
+        expected.update(expected.get("torch 2", {}))  # where it comes to a standstill elsewhere
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="torch_hangs."))
     process = start(expected["ranks"], [], scratch / "hang")
     try:
@@ -187,10 +210,7 @@ def main():
         if not problems:
             check_findings(expected, version, "while it stands", scratch / "hang")
     finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        kill(process)
         out, err = process.communicate()
     if problems and process.returncode != -signal.SIGKILL:
         problems.append("its output: %s %s" % (out, err))
