@@ -122,8 +122,10 @@ def ddp():
 
 def errors():
     """What the program expects to go wrong, goes wrong as ever."""
-    for call in (lambda: dist.all_reduce(torch.ones(2), op="sum"), lambda: dist.broadcast(torch.ones(2), 7), lambda: dist.all_gather([], torch.ones(2)),
-                 lambda: dist.send(torch.ones(2), RANK)):
+    calls = [lambda: dist.all_reduce(torch.ones(2), op="sum"), lambda: dist.broadcast(torch.ones(2), 7), lambda: dist.all_gather([], torch.ones(2))]
+    if not torch.__version__.startswith("1."):  # which crashes there
+        calls.append(lambda: dist.send(torch.ones(2), RANK))
+    for call in calls:
         try:
             call()
             say("no error")

@@ -80,7 +80,7 @@ def check(lockstep, library, results, name, python, job, verdicts):
         faults.append("output or status differs: " + ", ".join(f"rank {rank} {a[0]} -> {b[0]}" for rank, (a, b) in enumerate(zip(plain, seen)) if a != b))
     fails = verdicts != ("nothing",) and job not in ("exception", "kill", "exit") and any(status != 0 for status, _ in plain)
     if fails:
-        return name, job, "fails without us too: " + plain_errors[0].strip().splitlines()[-1][:80] if plain_errors[0].strip() else "fails without us too", report, []
+        return name, job, "does not run", report, ["fails without us, too: " + " ".join(plain_errors[0].strip().splitlines()[-1:])[:80]]
     if report["verdict"] not in verdicts:
         faults.append(f"verdict {report['verdict']}, not {' or '.join(verdicts)}" + "".join(f"; {finding['title'][:90]}" for finding in report["findings"][:1]))
     if verdicts == ("consistent",) and not report["input_quality"]["complete"]:
