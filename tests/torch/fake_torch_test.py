@@ -7,6 +7,7 @@ Interpreters that are not there are left out; older than 3.9 ones have no way to
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent / "fake"
 lockstep, library, dump, built = sys.argv[1:5]
+standin = os.environ.get("LOCKSTEP_STANDIN", "")  # a folder with NCCL and the CUDA runtime of no GPU
+nccl = pathlib.Path(built) if os.path.isfile(os.path.join(built, "nccl_backend.so")) and standin else None
 problems = []
 
 
@@ -35,6 +38,27 @@ def warnings_of(traces):
     return " ".join(report["input_quality"]["warnings"])
 
 
+def one_operation(python):
+    """A call of a process group that NCCL carries out: one record, of NCCL, with the line of Python and the name of the group."""
+    traces = pathlib.Path(tempfile.mkdtemp(dir=scratch))
+    environment = {"FAKE_NCCL": str(nccl / "nccl_backend.so"), "LD_LIBRARY_PATH": standin}
+    alone = run(python, environment)
+    seen = run(python, {**environment, "LD_PRELOAD": library, "LOCKSTEP_DIR": str(traces), "LOCKSTEP_RUN": "fake"})
+    expect(alone[0] == 0 and "('allreduce', 0)" in alone[1], python, "does not run with NCCL:", alone)
+    expect(alone == seen, python, "differs with NCCL:", alone, seen)
+    for file in traces.glob("*/*.lst"):
+        lines = subprocess.run([dump, str(file)], stdout=subprocess.PIPE, universal_newlines=True, check=False).stdout.splitlines()
+        calls = [line for line in lines if re.match(r"call \d+ all_reduce ", line)]
+        counts = [re.search(r"\[(\d+)\]", line).group(1) for line in calls]
+        expect(counts == ["2", "2", "2", "1"], python, "all_reduces:", calls)
+        expect(all("program.py:12(train)" in line for line in calls[:3]), python, "lines:", calls)
+        comms = {re.search(r" comm=(\d+)", line).group(1) for line in calls}
+        expect(len(comms) == 1, python, "communicators:", comms)
+        shown = subprocess.run([lockstep, "show", "--format", "job", str(file)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True, check=False).stdout
+        names = [name for name, identity in json.loads(shown)["group_ids"].items() if identity.startswith("nccl:")]
+        expect(names == ["0"], python, "the communicator of NCCL has not the name of its process group:", names)
+
+
 def try_one(python, version):
     for kind, said in (("many", "there is no _ZN"), ("few", "few of the known methods"), ("moved", "no module")):
         traces = pathlib.Path(tempfile.mkdtemp(dir=scratch))
@@ -51,6 +75,8 @@ def try_one(python, version):
             expect("program.py:" in text and "init" in text, python, kind, "has no lines of Python:", text[:2000])
             told = warnings_of(traces)
             expect(said in told, python, kind, "says:", told)
+    if version >= (3, 9) and nccl is not None:
+        one_operation(python)
     expect(run(python, {"LD_PRELOAD": library, "LOCKSTEP_PYTHON": "0", "LOCKSTEP_DIR": scratch}) == run(python, {}), python, "differs without the Python side")
     print("ok:", python, ".".join(map(str, version)), flush=True)
 

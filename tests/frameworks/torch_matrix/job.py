@@ -12,6 +12,10 @@ if sys.argv[1] == "without-torch":
     print("torch is", sorted(name for name in sys.modules if name.startswith("torch")))
     sys.exit(5)
 
+if sys.argv[1] == "late":  # after a fork, and while another thread runs
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    os.waitpid(os.fork() or os._exit(0), 0)
+
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
@@ -146,6 +150,10 @@ def children():
     dist.all_reduce(numbers())
 
 
+def late():
+    collectives()
+
+
 def spawned(index, port):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=index, world_size=2)
     x = torch.ones(3) * index
@@ -216,11 +224,11 @@ def compiled():
 def main():
     what = sys.argv[1]
     torch.set_num_threads(1)
-    if what == "spawn":  # as without a launcher: the children's ranks are arguments
+    if what in ("spawn", "forkserver"):  # as without a launcher: the children's ranks are arguments
         for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
             del os.environ[name]
         if RANK == 0:
-            torch.multiprocessing.spawn(spawned, (os.environ["MASTER_PORT"],), nprocs=2)
+            torch.multiprocessing.start_processes(spawned, (os.environ["MASTER_PORT"],), nprocs=2, start_method=what)
         return 0
     dist.init_process_group("gloo")
     if what == "exception":

@@ -19,6 +19,8 @@ EVERYWHERE = {  # job -> verdicts that fit
     "ddp": ("consistent",),
     "children": ("consistent",),
     "spawn": ("consistent",),
+    "forkserver": ("consistent",),
+    "late": ("consistent",),
     "interrupt": ("consistent",),
     "exit": ("consistent", "insufficient"),  # nobody says that a process which leaves so has ended
     "exception": ("imbalance", "other_cause"),

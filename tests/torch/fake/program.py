@@ -16,6 +16,8 @@ dist.init_process_group("gloo")
 train()
 group = dist.new_group([0])
 print(dist.all_reduce([3.0], group=group), group.size(), torch.__version__)
+if "FAKE_NCCL" in os.environ:
+    print(torch._fake_c10d.BELOW.fake_destroy())
 try:
     group.nothing_of_the_kind
 except AttributeError as error:
