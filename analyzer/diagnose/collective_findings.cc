@@ -387,8 +387,10 @@ Finding deviation_finding(const Describer& describe, const CommunicatorDifferenc
   const bool unequal = std::ranges::adjacent_find(counts.by_rank, [](const auto& a, const auto& b) {
                          return a.second != b.second;
                        }) != counts.by_rank.end();
-  if (unequal) {
-    finding.counts.push_back(std::move(counts));
+  // Totals may agree where ranks take different branches: the lines then tell them apart.
+  const bool other_branch = finding.finding_class == "kind_differs" && counts.by_rank.size() > 1;
+  if (unequal) finding.counts.push_back(std::move(counts));
+  if (unequal || other_branch) {
     for (CallCounts& site : differing_site_counts(describe, difference.comm, sides.reference, sides.other)) {
       finding.counts.push_back(std::move(site));
     }
