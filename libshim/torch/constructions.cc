@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "config.h"
 #include "torch/groups.h"
@@ -195,13 +194,13 @@ constexpr std::uint32_t kMostQuestions = 20000;
 
 // Modules that were waiting for this one have taken the functions over already (torch.distributed.device_mesh is one).
 void replace_where_taken(const char* name, PyObject* original, PyObject* ours) noexcept {
-  constexpr std::string_view kPackage = "torch.distributed";
+  constexpr char kPackage[] = "torch.distributed";
   PySsize at = 0;
   PyObject* key = nullptr;
   PyObject* module = nullptr;
   while (g_python.PyDict_Next(g_python.PyImport_GetModuleDict(), &at, &key, &module) != 0) {
     const char* module_name = text_of(key);
-    if (module_name == nullptr || !std::string_view(module_name).starts_with(kPackage)) continue;
+    if (module_name == nullptr || std::strncmp(module_name, kPackage, sizeof kPackage - 1) != 0) continue;
     const Ref names = attribute(module, "__dict__");
     if (!names || g_python.PyDict_GetItemString(names.get(), name) != original) continue;
     g_python.PyDict_SetItemString(names.get(), name, ours);

@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <initializer_list>
-#include <string_view>
 
 #include "recorder.h"
 #include "spin_lock.h"
@@ -158,10 +157,10 @@ void learn_job_rank(std::int32_t rank, std::int32_t size) noexcept {
   header.job_ranks = size;
 }
 
-bool is_one_of(const char* begin, const char* end, std::initializer_list<std::string_view> names) noexcept {
-  const std::string_view word(begin, static_cast<std::size_t>(end - begin));
-  for (const std::string_view name : names) {
-    if (word == name) return true;
+bool is_one_of(const char* begin, const char* end, std::initializer_list<const char*> names) noexcept {
+  const auto length = static_cast<std::size_t>(end - begin);
+  for (const char* name : names) {
+    if (std::strlen(name) == length && std::strncmp(begin, name, length) == 0) return true;
   }
   return false;
 }

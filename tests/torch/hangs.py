@@ -68,7 +68,7 @@ def finish(process):
         out, err = process.communicate()
         problems.append("a run that must end does not: %s %s" % (out, err))
     # Lines of torch's C++ logger carry time and process; those of several ranks come in any order.
-    err = sorted(re.sub(r"^[WIE]\d{8} [\d:.]+ +\d+ ", "", line) for line in err.splitlines())
+    err = sorted(re.sub(r"^(\[\w+\]:)?\[?[WIE]\d{4,8} [\d:.]+ +(\d+ )?", "", line) for line in err.splitlines())
     return process.returncode, sorted(out.splitlines()) if BY_TORCHRUN else out, err
 
 

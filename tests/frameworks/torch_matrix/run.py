@@ -19,10 +19,10 @@ EVERYWHERE = {  # job -> verdicts that fit
     "ddp": ("consistent",),
     "children": ("consistent",),
     "spawn": ("consistent",),
-    "forkserver": ("consistent",),
     "late": ("consistent",),
     "interrupt": ("consistent",),
-    "exit": ("consistent", "insufficient"),  # nobody says that a process which leaves so has ended
+    "exit": ("consistent", "insufficient"),  # os._exit: nobody says that a process which leaves so has ended
+    "forkserver": ("consistent", "insufficient"),  # its children leave like that, too
     "exception": ("imbalance", "other_cause"),
     "kill": ("imbalance", "other_cause", "insufficient"),
     "without-torch": ("nothing",),
