@@ -333,11 +333,12 @@ constexpr LogGrammar kGrammars[] = {
     {"device", R"((?:CUDA_ERROR_(?:CONTAINED|ECC_UNCORRECTABLE|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)|(?i:uncorrectable (?:ecc|nvlink)|nvlink error|hardware error|fallen off the bus|link (?:is )?down)).*)", hardware},
     {"device", R"((?:CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|ASSERT)|(?i:illegal memory access|device-side assert)).*)", library},
     {"disk", R"((?:No space left on device|Disk quota exceeded|Read-only file system|Stale file handle|Transport endpoint is not connected).*)", disk},
+    {"disk", R"((?:\bnfs: server \S+ not responding|\btask \S+:\d+ blocked for more than \d+ seconds|LustreError: .*(?:timed out|evicted)).*)", disk},
     {"signal", R"(\bCANCELLED AT \S+ DUE TO (?:PREEMPTION|NODE FAIL\w*).*)", crashed},
     // The end of a job that hung, as often as its cause: a time limit, or a user who gave up.
     {"signal", R"(\bCANCELLED AT .*)", hint},
     {"signal", R"((?:srun|slurmstepd|mpirun|prterun): error: (?P<host>[\w.-]+): tasks? [\d,-]+: (?P<what>.*))", task_ended},
-    {"signal", R"((?:Segmentation fault|Bus error|core dumped|signal (?:9|11|7)\b|SIGKILL|SIGSEGV|SIGBUS).*)", crashed},
+    {"signal", R"((?:Segmentation fault|[Bb]us error|core dumped|signal (?:9|11|7)\b|SIGKILL|SIGSEGV|SIGBUS).*)", crashed},
     {"elastic", R"((?:rank\s*:? (?P<rank>\d+) .*)?(?:exitcode|exit code|return code|exited with code|exit status)\s*[:=]?\s*(?P<code>-?\d+).*)", exit_code},
     {"python", R"(^(?:\w+\.)*\w*(?:Error|Exception)\b: .*)", exception},
     {"nccl", R"(NCCL WARN .*(?:Call to ibv_\w+ failed|ibv_\w+ failed).*)", network},
@@ -425,7 +426,7 @@ const RE2& log_trigger() {
       "emote process exited|disagreement between|DDP expects| ranks: |Missing ranks|Stalled ops|Mismatched |Horovod|Got completion|NCCL|nccl|Call to |"
       "Communicator ranks|launched|considered dead| -- (?:GPU|\\[process)|Culprit rank|put sizes: |[Oo]ut ?[Oo]f ?[Mm]emory|OutOfMemory|"
       "cudaErrorMemory|hipErrorOut|oom|OOM|Killed process|Xid|CUDA|ncorrectable|(?i:nvlink)|ardware error|off the bus|illegal memory|device-side|"
-      "ink (?:is )?down|Tensor Tensor |taking the entire process|for clients|wait timeout|dump(?:ing|s| signal)|Flight ?Recorder|flight recorder|Stack trace of|subset of ranks|client socket|appears not to match|ranks successfully|Comm\\. Op|comm op: |MISMATCH|missing ranks: |Not all ranks|expected ranks|: tasks? \\d|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|Bus error|core dumped|signal |"
+      "ink (?:is )?down|Tensor Tensor |taking the entire process|for clients|wait timeout|dump(?:ing|s| signal)|Flight ?Recorder|flight recorder|Stack trace of|subset of ranks|client socket|appears not to match|ranks successfully|Comm\\. Op|comm op: |MISMATCH|missing ranks: |Not all ranks|expected ranks|: tasks? \\d|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|[Bb]us error|not responding|blocked for more|LustreError|core dumped|signal |"
       "SIG(?:KILL|SEGV|BUS)|exit ?code|return code|exited with|exit status|Error\\b|Exception\\b|[Cc]heckpoint|aving |valuat|alidation|"
       "device handle for|GPU is lost|requires reset|CANCELLED AT|enforce fail at|connectFullMesh|op\\.preamble|reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|been destroyed|didn't join|\\d+ (?:started|finished) ranks:|\\] started |(?:dataloader|serialization)\\.py|"
       "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |world_size|WORLD_SIZE|RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]|"
