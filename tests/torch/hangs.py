@@ -59,6 +59,12 @@ def start(ranks, arguments, traces):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
+def without_gloo(out):
+    """The lines of the program, in any order: gloo of torch 2.8 tells of its connections in pieces, which ranks mix up."""
+    out = re.sub(r"\[Gloo\] Rank|is connected to|peer ranks\.|Expected number of connected peer ranks is :", "", out)
+    return sorted(line for line in out.splitlines() if re.search(r"[^\d\s.]", line))
+
+
 def finish(process):
     """Output and status of a run that must end."""
     try:
@@ -69,7 +75,7 @@ def finish(process):
         problems.append("a run that must end does not: %s %s" % (out, err))
     # Lines of torch's C++ logger carry time and process; those of several ranks come in any order.
     err = sorted(re.sub(r"^(\[\w+\]:)?\[?[WIE]\d{4,8} [\d:.]+ +(\d+ )?", "", line) for line in err.splitlines())
-    return process.returncode, sorted(out.splitlines()) if BY_TORCHRUN else out, err
+    return process.returncode, without_gloo(out) if BY_TORCHRUN else out, err
 
 
 def children(pid):
