@@ -29,6 +29,7 @@
 #include "diagnose/wait_graph.h"
 #include "match/match.h"
 #include "model/gloo.h"
+#include "replay/model_replays.h"
 #include "replay/replay.h"
 
 namespace lockstep {
@@ -53,10 +54,11 @@ std::vector<CommunicatorDifference> find_differences(const Job& job, const Match
 class Diagnosis {
  public:
   Diagnosis(const Job& job, const std::optional<Observation>& seen, const ReportedEvidence& reported)
-      : job_(job), seen_(seen), reported_(reported), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)) {}
+      : job_(job), seen_(seen), reported_(reported), match_(match(job)), describe_(job, match_), models_(distinct_models(job, match_)),
+        replays_(job, match_, models_) {}
 
   Report run() {
-    standstill_ = replay(job_, match_, {.model = models_.front()});
+    standstill_ = replays_.of(models_.front());
     causes_ = find_causes(job_, standstill_);
     leave_out_what_moves();
     add_lost_differences();
@@ -155,10 +157,10 @@ class Diagnosis {
     drafts_.insert(drafts_.begin(), {.finding = std::move(finding), .stalls = true});
   }
 
-  std::vector<std::string> models_that_stall() const {
+  std::vector<std::string> models_that_stall() {
     std::vector<std::string> names;
     for (const BlockingModel model : models_) {
-      if (model == models_.front() || !replay(job_, match_, {.model = model}).finished()) {
+      if (model == models_.front() || !replays_.of(model).finished()) {
         names.emplace_back(blocking_model_name(model));
       }
     }
@@ -355,7 +357,9 @@ class Diagnosis {
   }
 
   void add_model_finding(const ReplayOptions& options, Severity severity) {
-    const ReplayResult stalled = replay(job_, match_, options);
+    const bool is_kept = options.trust_completion && !options.empty_calls_meet;
+    const ReplayResult& stalled = is_kept ? replays_.of(options.model, options.groups_as_written)
+                                          : other_replay_ = replay(job_, match_, options);
     for (const Cause& cause : find_causes(job_, stalled)) {
       if (cause.kind != CauseKind::kCycle) continue;
       if (options.model == BlockingModel::kCoupled && !couples_batches(stalled, cause)) continue;
@@ -651,6 +655,8 @@ class Diagnosis {
   const MatchResult match_;
   const Describer describe_;
   const std::vector<BlockingModel> models_;
+  ModelReplays replays_;
+  ReplayResult other_replay_;  // under options that are not kept
   ReplayResult standstill_;
   std::vector<Cause> causes_;
   std::vector<Draft> drafts_;

@@ -12,9 +12,11 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "diagnose/diagnose.h"
 #include "match/match.h"
+#include "replay/model_replays.h"
 #include "replay/replay.h"
 #include "support/big_jobs.h"
 #include "support/random_job.h"
@@ -26,11 +28,10 @@ namespace {
 /// differ.
 bool compare_and_replay(const Job& job) {
   const MatchResult matched = match(job);
-  bool finished = replay(job, matched, {}).finished();
-  for (const BlockingModel model : distinct_models(job, matched)) {
-    if (model == BlockingModel::kLazy) continue;
-    finished = replay(job, matched, {.model = model}).finished() && finished;
-  }
+  const std::vector<BlockingModel> models = distinct_models(job, matched);
+  ModelReplays replays(job, matched, models);
+  bool finished = true;
+  for (const BlockingModel model : models) finished = replays.of(model).finished() && finished;
   return matched.agreed() && finished;
 }
 
