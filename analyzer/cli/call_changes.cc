@@ -74,27 +74,75 @@ nlohmann::ordered_json counts_json(const ByRank& counts) {
   return json;
 }
 
-}  // namespace
+/// How often a program makes each kind of call on each communicator, in the order in which it first does.
+class ProgramCalls {
+ public:
+  explicit ProgramCalls(const Job& job) : counts_(job.communicators().size() * kKinds) {}
 
-void CallTotals::add(const Job& job, std::string_view iteration) {
-  const auto communicators = job.communicators();
-  constexpr std::size_t kKinds = 256;  // OpKind is one byte
-  std::vector<std::uint64_t> counts(communicators.size() * kKinds);
-  std::vector<std::size_t> used;
-  for (const Program& program : job.programs()) {
+  /// `take` is called as take(communicator, kind, count).
+  template <class Take>
+  void each(const Program& program, const Take& take) {
     for (const Operation& operation : program.operations) {
       if (operation.comm == kNoComm) continue;
       const std::size_t place = to_size(operation.comm) * kKinds + static_cast<std::size_t>(operation.kind);
-      if (counts[place]++ == 0) used.push_back(place);
+      if (counts_[place]++ == 0) used_.push_back(place);
     }
-    for (const std::size_t place : used) {
-      const Communicator& communicator = communicators[place / kKinds];
-      const auto kind = static_cast<OpKind>(place % kKinds);
+    for (const std::size_t place : used_) {
+      take(CommIndex{static_cast<std::uint32_t>(place / kKinds)}, static_cast<OpKind>(place % kKinds), counts_[place]);
+      counts_[place] = 0;
+    }
+    used_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kKinds = 256;  // OpKind is one byte
+  std::vector<std::uint64_t> counts_;
+  std::vector<std::size_t> used_{};
+};
+
+}  // namespace
+
+void CallTotals::add(const Job& job, std::string_view iteration) {
+  ProgramCalls calls(job);
+  for (const Program& program : job.programs()) {
+    calls.each(program, [&](CommIndex comm, OpKind kind, std::uint64_t count) {
+      const Communicator& communicator = job.communicator(comm);
       auto& by_iteration = calls_[{communicator.name, communicator.members, std::string(op_name(kind))}];
-      by_iteration[std::string(iteration)][program.rank] += counts[place];
-      counts[place] = 0;
+      by_iteration[std::string(iteration)][program.rank] += count;
+    });
+  }
+}
+
+void CallTotals::add(const plan::Expansion& expansion, std::string_view iteration) {
+  if (!expansion.alike) return add(expansion.job, iteration);
+  of_alike_ranks_ = true;
+  // Communicators of a plan are named by their family; a rank is in at most one group of each.
+  struct Calls {
+    std::int32_t image = 0;
+    OpKind kind{};
+    std::uint64_t count = 0;
+    auto operator<=>(const Calls&) const = default;
+  };
+  std::map<std::string_view, std::vector<Calls>> by_family;  // sorted by image: programs are in order of ranks
+  ProgramCalls calls(expansion.job);
+  for (const Program& program : expansion.job.programs()) {
+    calls.each(program, [&](CommIndex comm, OpKind kind, std::uint64_t count) {
+      by_family[expansion.job.communicator(comm).name].push_back({program.rank, kind, count});
+    });
+  }
+  for (const auto& [family, made] : by_family) {
+    for (const plan::RankList& group : expansion.layout.families.find(family)->second.groups) {
+      std::map<OpKind, std::map<std::int32_t, std::uint64_t>*> counts;  // of this group
+      for (const std::int32_t rank : group) {
+        for (const Calls& call : std::ranges::equal_range(made, expansion.alike->image_of(rank), {}, &Calls::image)) {
+          auto& by_rank = counts[call.kind];
+          if (by_rank == nullptr) {
+            by_rank = &calls_[{std::string(family), group, std::string(op_name(call.kind))}][std::string(iteration)];
+          }
+          (*by_rank)[rank] += call.count;
+        }
+      }
     }
-    used.clear();
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/job.h"
+#include "plan/expansion.h"
 
 namespace lockstep {
 
@@ -27,10 +28,16 @@ class CallTotals {
 
   /// Calls without a communicator are left out; communicators with equal names and members are one. O(operations).
   void add(const Job& job, std::string_view iteration);
+  /// Those of all ranks, also where some stand for others: a rank makes on its communicators the calls that its image
+  /// makes on those of the same roles (plan/alike.h, condition 1). Equal to add() of the job of all ranks.
+  void add(const plan::Expansion& expansion, std::string_view iteration);
   const std::map<Key, ByIteration>& calls() const { return calls_; }
+  /// Some were told of ranks by others that stand for them.
+  bool of_alike_ranks() const { return of_alike_ranks_; }
 
  private:
   std::map<Key, ByIteration> calls_{};
+  bool of_alike_ranks_ = false;
 };
 
 struct CallChange {

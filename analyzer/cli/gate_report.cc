@@ -235,20 +235,19 @@ plan::Iteration next_iteration(plan::Iteration iteration) {
   return iteration == plan::Iteration::kFirst ? plan::Iteration::kSecond : plan::Iteration::kSteady;
 }
 
-Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, CallTotals* totals) {
+Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, CallTotals* totals, bool all_ranks) {
   Report whole;
   bool first = true;
   std::uint64_t calls = 0;
   std::size_t iterations = 0;
   for (const plan::Iteration iteration : kIterations) {
     if (iteration == plan::Iteration::kSkipped && !plan.optimizer.loss_scale) continue;
-    // Numbers of calls are compared rank by rank.
-    auto one = judged_report(plan, source, std::span(&iteration, 1), totals != nullptr);
+    auto one = judged_report(plan, source, std::span(&iteration, 1), all_ranks);
     if (!one) return one.error();
     // What is left over at the end of one iteration is met by the next: nobody exits there.
     if (waits_for_the_end(one->report)) {
       const std::array two{iteration, next_iteration(iteration)};
-      auto goes_on = judged_report(plan, source, two, false);
+      auto goes_on = judged_report(plan, source, two, all_ranks);
       if (!goes_on) return goes_on.error();
       if (goes_on->report.verdict != Verdict::kConsistent) {
         one->report = std::move(goes_on->report);
@@ -257,7 +256,7 @@ Result<Report> plan_report(const plan::Plan& plan, const PlanSource& source, Cal
       }
     }
     calls += call_count(one->expansion);
-    if (totals != nullptr) totals->add(one->expansion.job, iteration_name(iteration));
+    if (totals != nullptr) totals->add(one->expansion, iteration_name(iteration));
     ++iterations;
     if (first)
       whole = std::move(one->report);
@@ -332,13 +331,13 @@ Result<Report> schedule_report(const PlanSource& source, CallTotals* totals) {
 
 }  // namespace
 
-Result<Report> gate_report(std::span<const std::string> inputs, CallTotals* totals) {
+Result<Report> gate_report(std::span<const std::string> inputs, CallTotals* totals, bool all_ranks) {
   if (inputs.size() == 1 && inputs[0] != "-") {
     const auto file = MappedFile::open(inputs[0]);
     if (file && looks_like_plan(file->contents())) {
       const auto plan = plan::read_plan(file->contents(), inputs[0]);
       if (!plan) return plan.error();
-      return plan_report(*plan, {inputs[0], file->contents()}, totals);
+      return plan_report(*plan, {inputs[0], file->contents()}, totals, all_ranks);
     }
     if (file && looks_like_schedule_csv(file->contents()))
       return schedule_report({inputs[0], file->contents()}, totals);
