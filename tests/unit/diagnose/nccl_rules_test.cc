@@ -110,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Table, NcclRules, ::testing::ValuesIn<RuleCase>({
     {"OneOfSeveralRootsOfAnotherCount", "\"library_version\": \"2.29.2\", ",
      {{"batch[broadcast a f32[8] root=0; broadcast a f32[8] root=1]"}, {"batch[broadcast a f32[8] root=0; broadcast a f32[9] root=1]"}}, "certain size_differs"},
     {"EveryRootItsOwnCount", "", {{"batch[broadcast a f32[8] root=0; broadcast a f32[900] root=1]"}, {"batch[broadcast a f32[8] root=0; broadcast a f32[900] root=1]"}}, ""},
+    {"GroupOfOneCallIsTheCall", "", {{"batch[all_gather a f32[0]]", "batch[all_reduce a f32[8]]"}, {"all_gather a f32[0]", "all_reduce a f32[8]"}}, ""},
     {"OtherGroupBoundaries", "", {{"batch[all_reduce a f32[8]; all_reduce a f32[8]]"}, {"all_reduce a f32[8]", "all_reduce a f32[8]"}},
      "contract_violation group_partition_differs"},
     {"FactorsOfPreMulSumAreFree", "", {{"all_reduce a f32[8] redop=premul_sum(0.5)"}, {"all_reduce a f32[8] redop=premul_sum(0.25)"}}, ""},
