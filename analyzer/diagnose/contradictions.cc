@@ -1,9 +1,11 @@
 // See the header. What is a contradiction, and why the rest is not:
-//  - The record of a rank ends before a call that a line says it had enqueued: the record is older than the line, or of another
+//  - The record of a rank ends before a call that a line says it had enqueued: the record is older than the line, or of
+//  another
 //    run. More calls than the line says are normal: dumps are written after the watchdog's lines.
 //  - A watchdog gave up a call, and the record says that this one and more behind it completed.
 //  - Another operation, or another size, under the same number of the same group of the same rank.
-//  - A group that both describe, in other words; a rank beyond the size of the job; lines of another day than the records.
+//  - A group that both describe, in other words; a rank beyond the size of the job; lines of another day than the
+//  records.
 #include "diagnose/contradictions.h"
 
 #include <fmt/format.h>
@@ -41,7 +43,9 @@ GroupWords words_of(std::string_view group) {
 /// The name before the members: "67" of "67[0-3]".
 std::string_view name_in(const Communicator& comm) { return std::string_view(comm.id).substr(0, comm.id.find('[')); }
 
-bool is_default(const Communicator& comm) { return comm.id == "WORLD" || name_in(comm) == "0" || comm.name == "default_pg"; }
+bool is_default(const Communicator& comm) {
+  return comm.id == "WORLD" || name_in(comm) == "0" || comm.name == "default_pg";
+}
 
 /// Day of the year in a calendar with 31 days a month: enough to tell days apart.
 int day_number(int month_and_day) { return month_and_day / 100 * 31 + month_and_day % 100; }
@@ -54,7 +58,8 @@ int day_of(double seconds) {
 }
 
 std::string day_text(int day) {
-  constexpr std::array kMonths{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"};
+  constexpr std::array kMonths{"January", "February", "March",     "April",   "May",      "June",
+                               "July",    "August",   "September", "October", "November", "December"};
   return fmt::format("{} {}", day % 100, kMonths[static_cast<std::size_t>(day / 100 - 1)]);
 }
 
@@ -81,11 +86,14 @@ class Comparison {
   }
 
  private:
-  std::string place(const ReportedEvent& line) const { return fmt::format("{}:{}", reported_.files[line.file], line.line); }
+  std::string place(const ReportedEvent& line) const {
+    return fmt::format("{}:{}", reported_.files[line.file], line.line);
+  }
   Evidence evidence(const ReportedEvent& line) const { return {reported_.files[line.file], line.line}; }
 
   void add(Contradiction contradiction) {
-    if (found_.size() < kMostTold && texts_.insert(contradiction.text).second) found_.push_back(std::move(contradiction));
+    if (found_.size() < kMostTold && texts_.insert(contradiction.text).second)
+      found_.push_back(std::move(contradiction));
   }
 
   void add(std::string text, std::int32_t rank, const ReportedEvent& line, const Program& program) {
@@ -114,20 +122,23 @@ class Comparison {
       }
       if (!beyond.empty()) {
         const Program& first = job_.program(job_.program_of_rank(beyond.front()));
-        add({.text = fmt::format("{}:{} says that the job has {} ranks, but {} is the record of rank {}: they are not of one job",
-                                 reported_.files[size.file], size.line, size.ranks, job_.source(first.source), first.rank),
+        add({.text = fmt::format(
+                 "{}:{} says that the job has {} ranks, but {} is the record of rank {}: they are not of one job",
+                 reported_.files[size.file], size.line, size.ranks, job_.source(first.source), first.rank),
              .ranks = beyond,
              .evidence = {{reported_.files[size.file], size.line}, {job_.source(first.source), 0}}});
       }
     }
-    const auto world = std::ranges::find_if(job_.communicators(), [](const Communicator& comm) { return comm.members_known && is_default(comm) && !comm.members.empty(); });
+    const auto world = std::ranges::find_if(job_.communicators(), [](const Communicator& comm) {
+      return comm.members_known && is_default(comm) && !comm.members.empty();
+    });
     if (world == job_.communicators().end()) return;
     const std::int32_t last = std::ranges::max(world->members);
     const auto beyond = [&](const ReportedEvent& line) { return line.rank && *line.rank > last; };
     for (const ReportedEvent* line : view_.of(ReportedKind::kProgress)) {
       if (!beyond(*line)) continue;
-      add({.text = fmt::format("{} is of rank {}, but the job of {} has ranks up to {}: they are not of one job", place(*line), *line->rank,
-                               job_.source(job_.programs().front().source), last),
+      add({.text = fmt::format("{} is of rank {}, but the job of {} has ranks up to {}: they are not of one job",
+                               place(*line), *line->rank, job_.source(job_.programs().front().source), last),
            .ranks = {*line->rank},
            .of_log = true,
            .evidence = {evidence(*line)}});
@@ -151,8 +162,8 @@ class Comparison {
       if (line.day == 0) continue;
       const int apart = std::abs(day_number(line.day) - day_number(day_of(latest)));
       if (std::min(apart, kYear - apart) < kFar) continue;
-      add({.text = fmt::format("{} is of {}, but {} ends on {}: they are not of one run", place(line), day_text(line.day),
-                               job_.source(last->source), day_text(day_of(latest))),
+      add({.text = fmt::format("{} is of {}, but {} ends on {}: they are not of one run", place(line),
+                               day_text(line.day), job_.source(last->source), day_text(day_of(latest))),
            .of_log = true,
            .evidence = {evidence(line), {job_.source(last->source), 0}}});
       return;
@@ -167,8 +178,10 @@ class Comparison {
     const Communicator& comm = job_.communicator(index);
     const GroupWords words = words_of(line.group);
     const std::string& source = job_.source(program->source);
-    if (!words.description.empty() && comm.name != name_in(comm) && comm.name != words.description && comm.name != "undefined" && comm.id != "WORLD") {
-      add(fmt::format("{} calls process group {} '{}', {} calls it '{}': they are not of one run", place(line), words.guid, words.description, source, comm.name),
+    if (!words.description.empty() && comm.name != name_in(comm) && comm.name != words.description &&
+        comm.name != "undefined" && comm.id != "WORLD") {
+      add(fmt::format("{} calls process group {} '{}', {} calls it '{}': they are not of one run", place(line),
+                      words.guid, words.description, source, comm.name),
           *line.rank, line, *program);
       return;
     }
@@ -176,16 +189,21 @@ class Comparison {
     if (held.made == 0 || held.has_messages) return;
     constexpr std::int64_t kMostCalls = std::int64_t{1} << 31;  // torch 2.3 printed numbers that were never set
     const std::int64_t enqueued = line.enqueued.value_or(-1);
-    if (enqueued > 0 && enqueued < kMostCalls && !program->tail_missing && held.made < static_cast<std::uint64_t>(enqueued)) {
-      add(fmt::format("{} says that rank {} had enqueued call {} on process group {}, but its record {} ends with call {}: the record is older "
-                      "than the line, or of another run", place(line), *line.rank, enqueued, words.guid, source, held.made),
+    if (enqueued > 0 && enqueued < kMostCalls && !program->tail_missing &&
+        held.made < static_cast<std::uint64_t>(enqueued)) {
+      add(fmt::format("{} says that rank {} had enqueued call {} on process group {}, but its record {} ends with call "
+                      "{}: the record is older "
+                      "than the line, or of another run",
+                      place(line), *line.rank, enqueued, words.guid, source, held.made),
           *line.rank, line, *program);
       return;
     }
     const std::int64_t stuck = line.seq.value_or(-1);
     if (stuck > 0 && stuck < kMostCalls && held.completed > static_cast<std::uint64_t>(stuck)) {
-      add(fmt::format("{} says that rank {} gave up call {} on process group {}, but its record {} says that all calls up to {} completed: they "
-                      "are of other runs, or the communicator was aborted between them", place(line), *line.rank, stuck, words.guid, source, held.completed),
+      add(fmt::format("{} says that rank {} gave up call {} on process group {}, but its record {} says that all calls "
+                      "up to {} completed: they "
+                      "are of other runs, or the communicator was aborted between them",
+                      place(line), *line.rank, stuck, words.guid, source, held.completed),
           *line.rank, line, *program);
     }
   }
@@ -210,17 +228,22 @@ class Comparison {
     const auto same = std::ranges::find_if(program->operations, [&](const Operation& operation) {
       // What was filled in for calls that a dump leaves out has neither.
       const bool is_own = to_size(operation.site) != 0 || job_.extra(operation).native_seq.has_value();
-      return is_own && operation.comm == comm && is_placed_collective(operation) && operation.seq + std::int64_t{1} == *line.seq;
+      return is_own && operation.comm == comm && is_placed_collective(operation) &&
+             operation.seq + std::int64_t{1} == *line.seq;
     });
     if (same == program->operations.end() || same->kind == OpKind::kOpaque || same->kind == OpKind::kUnknown) return;
     const std::string told = family(line.op), held = family(op_name(same->kind));
     const bool sized = held == "allreduce" || held == "broadcast" || held == "reduce";
     const bool other_op = told != held;
-    const bool other_size = !other_op && sized && line.elements_in && same->count.is_number() && !same->count.is_none() &&
-                            same->count.number() != static_cast<std::uint64_t>(*line.elements_in) && same->kind != OpKind::kBarrier && plain_op(line.op) != "barrier";
+    const bool other_size = !other_op && sized && line.elements_in && same->count.is_number() &&
+                            !same->count.is_none() &&
+                            same->count.number() != static_cast<std::uint64_t>(*line.elements_in) &&
+                            same->kind != OpKind::kBarrier && plain_op(line.op) != "barrier";
     if (!other_op && !other_size) return;
-    add(fmt::format("{} says that call {} of rank {} is {}{}, but its record {} holds {}{} under that number: they are not of one run", place(line), *line.seq,
-                    *line.rank, line.op, other_size ? fmt::format(" of {} elements", *line.elements_in) : "", job_.source(program->source),
+    add(fmt::format("{} says that call {} of rank {} is {}{}, but its record {} holds {}{} under that number: they are "
+                    "not of one run",
+                    place(line), *line.seq, *line.rank, line.op,
+                    other_size ? fmt::format(" of {} elements", *line.elements_in) : "", job_.source(program->source),
                     op_name(same->kind), other_size ? fmt::format(" of {}", same->count.number()) : ""),
         *line.rank, line, *program);
   }
@@ -240,7 +263,8 @@ CommIndex communicator_of_line(const Job& job, std::string_view group, std::int3
   CommIndex found = kNoComm;
   for (std::uint32_t c = 0; c < job.communicators().size(); ++c) {
     const Communicator& comm = job.communicator(CommIndex{c});
-    const bool same_name = name_in(comm) == words.guid || (is_default(comm) && (words.guid == "0" || words.description == "default_pg"));
+    const bool same_name =
+        name_in(comm) == words.guid || (is_default(comm) && (words.guid == "0" || words.description == "default_pg"));
     if (!same_name || std::ranges::find(comm.members, rank) == comm.members.end()) continue;
     if (found != kNoComm) return kNoComm;
     found = CommIndex{c};
@@ -268,7 +292,9 @@ RecordedProgress recorded_progress(const Program& program, CommIndex comm) {
   return progress;
 }
 
-std::vector<Contradiction> find_contradictions(const Job& job, const ReportedEvidence& reported) { return Comparison(job, reported).run(); }
+std::vector<Contradiction> find_contradictions(const Job& job, const ReportedEvidence& reported) {
+  return Comparison(job, reported).run();
+}
 
 bool is_touched(const Finding& finding, const Contradiction& contradiction, const ReportedEvidence& reported) {
   const bool rests_on_log = std::ranges::any_of(finding.evidence, [&](const Evidence& evidence) {

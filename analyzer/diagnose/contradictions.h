@@ -18,9 +18,9 @@ struct Contradiction {
   std::vector<Evidence> evidence{};
 };
 
-/// Joins the groups of a log (PG id, GUID, description) with the communicators of the records (name, description, members) and
-/// compares what both say of a rank. A record that is later than a line is normal, and so is a call that has completed
-/// meanwhile: neither is a contradiction. Those that readers found come first. At most 32.
+/// Joins the groups of a log (PG id, GUID, description) with the communicators of the records (name, description,
+/// members) and compares what both say of a rank. A record that is later than a line is normal, and so is a call that
+/// has completed meanwhile: neither is a contradiction. Those that readers found come first. At most 32.
 std::vector<Contradiction> find_contradictions(const Job& job, const ReportedEvidence& reported);
 
 /// Whether the finding rests on what is in doubt.
