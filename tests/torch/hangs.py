@@ -181,7 +181,9 @@ def check_findings(expected, version, when, traces):
     report = json.loads(out)
     finding = (report["findings"] or [{}])[0]
     expect(status == 1, "status %d" % status)
-    expect(report["verdict"] == expected["verdict"], "verdict %s" % report["verdict"])
+    # More than one, where it depends on how far some ranks come.
+    verdicts = expected["verdict"] if isinstance(expected["verdict"], list) else [expected["verdict"]]
+    expect(report["verdict"] in verdicts, "verdict %s" % report["verdict"])
     for key in ("class", "divergent_ranks", "divergent_meaning"):
         expect(key not in expected or finding.get(key) == expected[key], "%s: %s" % (key, finding.get(key)))
     if "communicator" in expected:
