@@ -375,7 +375,9 @@ Finding deviation_finding(const Describer& describe, const CommunicatorDifferenc
   finding.position = describe.position(shown, shown_call);
   finding.divergent_ranks = ranks_of(job, deviation.deviating);
   // A communicator lists its members: those that do not come to its making are the ones to look at, however many they are.
-  const bool never_joined = first.kind == EditKind::kMissing && describe.operation(shown, shown_call).kind == OpKind::kInit;
+  // A second making is a call like others.
+  const bool never_joined = first.kind == EditKind::kMissing && describe.operation(shown, shown_call).kind == OpKind::kInit &&
+                            sides.other_calls->empty();
   if (never_joined) finding.divergent_meaning = DivergentMeaning::kAbsent;
   if (!deviation.has_majority && !never_joined) {
     const std::vector<std::int32_t> conforming = ranks_of(job, deviation.conforming);
