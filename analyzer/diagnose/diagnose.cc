@@ -18,8 +18,11 @@
 #include "diagnose/exchange_totals.h"
 #include "diagnose/joined_progress.h"
 #include "diagnose/message_findings.h"
+#include "diagnose/model_findings.h"
 #include "diagnose/nccl_deviations.h"
+#include "diagnose/open_questions.h"
 #include "diagnose/refused_calls.h"
+#include "diagnose/report_assembly.h"
 #include "diagnose/reported_findings.h"
 #include "diagnose/rule_findings.h"
 #include "diagnose/shared_hosts.h"
@@ -78,11 +81,17 @@ class Diagnosis {
       for (Draft& draft : drafts_) tell_stacks(reported_, draft.finding);
     }
     weigh_contradictions();
-    if (drafts_.empty() && !is_advancing()) add_model_findings();
-    if (drafts_.empty() || std::ranges::none_of(drafts_, [](const Draft& d) { return decides(d.finding); })) {
-      add_open_questions();
+    if (drafts_.empty() && !is_advancing()) {
+      if (auto finding = model_finding(describe_, models_, replays_)) drafts_.push_back({.finding = std::move(*finding)});
     }
-    return report();
+    if (std::ranges::none_of(drafts_, [](const Draft& draft) { return decides(draft.finding); })) {
+      for (Finding& open : open_questions(describe_, standstill_.finished(), is_advancing(), drafts_)) {
+        drafts_.push_back({.finding = std::move(open)});
+      }
+    }
+    Report report = assemble_report({job_, match_, seen_, reported_, standstill_.finished()}, merge_drafts(std::move(drafts_)));
+    for (const Contradiction& contradiction : contradictions_) report.input_quality.warnings.push_back(contradiction.text);
+    return report;
   }
 
  private:
@@ -122,8 +131,6 @@ class Diagnosis {
       drafts_.push_back(std::move(draft));
     }
   }
-
-  static bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
 
   /// What rests on evidence that contradicts itself decides nothing.
   void weigh_contradictions() {
@@ -325,330 +332,6 @@ class Diagnosis {
     }
   }
 
-  /// What a stricter reading would stall on: other models, and completion that an unlucky run would not have had.
-  void add_model_findings() {
-    const bool any_completed = std::ranges::any_of(match_.traits, &ProgramTraits::completed);
-    const bool groups = job_.library() == Library::kNccl && std::ranges::any_of(match_.traits, &ProgramTraits::batches);
-    if (groups) add_model_finding({.model = models_.front(), .groups_as_written = true}, Severity::kContractViolation);
-    if (!drafts_.empty()) return;
-    add_order_of_empty_calls();
-    if (!drafts_.empty()) return;
-    for (const BlockingModel model : models_) {
-      if (model == models_.front()) continue;
-      const bool ordered_by_user = job_.library() == Library::kNccl && model == BlockingModel::kBlocking &&
-                                   job_.library_version() != 0 && job_.library_version() < 22600;
-      add_model_finding({.model = model, .groups_as_written = groups}, job_.library() == Library::kMpi ? Severity::kUnsafe
-                                          : ordered_by_user               ? Severity::kContractViolation
-                                                                          : Severity::kPotential);
-      if (!drafts_.empty()) return;
-    }
-    if (any_completed) add_model_finding({.model = models_.front(), .trust_completion = false}, Severity::kUnsafe);
-  }
-
-  /// Calls of no elements that stand in another order across communicators. The run gets by, since NCCL enqueues none of them;
-  /// with data it would not, and NCCL's documentation asks for one order. Nothing else may be what it stands in.
-  void add_order_of_empty_calls() {
-    const bool any = job_.library() == Library::kNccl && std::ranges::any_of(match_.traits, &ProgramTraits::zero_counts);
-    if (!any || match_.pairs_apart) return;
-    ReplayOptions options{.model = models_.front(), .trust_completion = false};
-    if (!replay(job_, match_, options).finished()) return;
-    options.empty_calls_meet = true;
-    add_model_finding(options, Severity::kContractViolation);
-  }
-
-  void add_model_finding(const ReplayOptions& options, Severity severity) {
-    const bool is_kept = options.trust_completion && !options.empty_calls_meet;
-    const ReplayResult& stalled = is_kept ? replays_.of(options.model, options.groups_as_written)
-                                          : other_replay_ = replay(job_, match_, options);
-    for (const Cause& cause : find_causes(job_, stalled)) {
-      if (cause.kind != CauseKind::kCycle) continue;
-      if (options.model == BlockingModel::kCoupled && !couples_batches(stalled, cause)) continue;
-      // Beside NCCL, what only MPI's strict rules hold up depends on its buffers.
-      if (job_.mixes_libraries() && severity == Severity::kPotential && is_of_mpi(stalled, cause)) severity = Severity::kUnsafe;
-      Finding finding = cycle_finding(describe_, stalled, cause);
-      finding.severity = severity;
-      finding.models = {std::string(blocking_model_name(options.model))};
-      if (options.groups_as_written && options.model == models_.front()) {
-        finding.explanation += "; they stand in groups, and NCCL since 2.26.2 puts the communicators of a group in an order of its own, so "
-                               "this run can end; its documentation asks for one order all the same";
-      }
-      if (options.empty_calls_meet) {
-        finding.explanation += "; the calls of no elements are not enqueued, so this run can end; with data it would not";
-      }
-      if (options.model == BlockingModel::kCoupled) {
-        finding.finding_class = "batch_coupling";
-        std::set<std::int32_t> coupled;
-        for (const std::size_t stuck : cause.stuck) {
-          for (const ProgramIndex program : stalled.stuck[stuck].arrived) coupled.insert(job_.program(program).rank);
-        }
-        finding.divergent_ranks.assign(coupled.begin(), coupled.end());
-        finding.title = fmt::format("the batches of {} end only together, and some are issued after the end of others",
-                                    ranks_text(finding.divergent_ranks));
-        finding.fix = "issue one batch per peer, in the order of the peers, so that no batch waits for the end of another";
-      } else if (severity == Severity::kUnsafe) {
-        finding.finding_class = "relies_on_buffering";
-      }
-      drafts_.push_back({.finding = std::move(finding)});
-      return;
-    }
-  }
-
-  bool is_of_mpi(const ReplayResult& stalled, const Cause& cause) const {
-    return std::ranges::all_of(cause.stuck, [&](std::size_t s) {
-      const GateIndex gate = stalled.stuck[s].gate;
-      if (gate == kNoGate) return false;
-      const GateOwner owner = owner_of(match_, gate);
-      return job_.library_of(owner.comm != kNoComm ? owner.comm : match_.channels[owner.channel].comm) == Library::kMpi;
-    });
-  }
-
-  /// A cycle that only the common end of several batches closes. One batch against single calls progresses part by part.
-  bool couples_batches(const ReplayResult& stalled, const Cause& cause) const {
-    std::set<std::int32_t> ranks;
-    for (const BlockedOperation& blocked : stalled.blocked) {
-      if (!std::ranges::binary_search(cause.stuck, blocked.stuck)) continue;
-      const auto& operations = job_.program(blocked.program).operations;
-      const std::uint32_t launch = operations[blocked.operation].launch;
-      if (launch == 0) continue;
-      const bool several = std::ranges::count(operations, launch, &Operation::launch) > 1;
-      if (several) ranks.insert(job_.program(blocked.program).rank);
-    }
-    return ranks.size() > 1;
-  }
-
-  void add_open_questions() {
-    if (is_advancing()) {
-      add_absent_members();
-    } else if (standstill_.finished()) {
-      if (auto unfinished = unfinished_finding(describe_)) drafts_.push_back({.finding = std::move(*unfinished)});
-      add_absent_members();
-    }
-    add_killed();
-    add_unknown_ends();
-    add_undecided();
-  }
-
-  void add_note(Verdict verdict, std::string_view finding_class, std::string title, std::string fix,
-                std::vector<std::int32_t> ranks) {
-    Finding finding{.verdict = verdict, .finding_class = std::string(finding_class), .severity = Severity::kNote};
-    finding.title = std::move(title);
-    finding.fix = std::move(fix);
-    finding.divergent_ranks = std::move(ranks);
-    if (!finding.divergent_ranks.empty()) finding.divergent_meaning = DivergentMeaning::kAbsent;
-    drafts_.push_back({.finding = std::move(finding)});
-  }
-
-  void add_absent_members() {
-    std::set<std::int32_t> absent;
-    for (std::uint32_t c = 0; c < match_.communicators.size(); ++c) {
-      if (match_.communicators[c].positions == 0) continue;
-      for (const std::int32_t rank : job_.communicator(CommIndex{c}).members) {
-        if (job_.program_of_rank(rank) == kNoProgram) absent.insert(rank);
-      }
-    }
-    for (const ChannelMatch& channel : match_.channels) {
-      for (const std::int32_t rank : {channel.sender, channel.receiver}) {
-        if (job_.program_of_rank(rank) == kNoProgram) absent.insert(rank);
-      }
-    }
-    if (absent.empty()) return;
-    const std::vector<std::int32_t> ranks(absent.begin(), absent.end());
-    add_note(Verdict::kInsufficient, "evidence_missing",
-             fmt::format("there is no record of {}; the calls of the others agree", ranks_text(ranks)),
-             fmt::format("collect the record of {}", ranks_text(ranks)), ranks);
-  }
-
-  void add_killed() {
-    std::vector<std::int32_t> ranks;
-    int signal = 0;
-    for (const Program& program : job_.programs()) {
-      if (program.end.kind != EndKind::kKilled) continue;
-      ranks.push_back(program.rank);
-      signal = program.end.status;
-    }
-    const bool told = std::ranges::any_of(drafts_, [](const Draft& draft) {
-      return draft.finding.verdict == Verdict::kOtherCause;
-    });
-    if (ranks.empty() || told) return;
-    add_note(Verdict::kOtherCause, "peer_crashed",
-             fmt::format("{} {} killed by signal {}; no call differs up to there", ranks_text(ranks),
-                         ranks.size() == 1 ? "was" : "were", signal),
-             "find out what killed the process: the kernel log (out of memory, machine check), the scheduler, the core dump", ranks);
-  }
-
-  void add_unknown_ends() {
-    std::vector<std::int32_t> cut;
-    std::vector<std::int32_t> unknown;
-    for (const Program& program : job_.programs()) {
-      if (program.tail_missing) {
-        cut.push_back(program.rank);
-      } else if (program.end.kind == EndKind::kUnknown || (program.end.kind == EndKind::kRunning && !is_advancing())) {
-        unknown.push_back(program.rank);
-      }
-    }
-    const bool explained = std::ranges::any_of(drafts_, [](const Draft& draft) {
-      return draft.finding.verdict == Verdict::kInsufficient || draft.finding.verdict == Verdict::kOtherCause;
-    });
-    if (!cut.empty() && !explained) {
-      add_note(Verdict::kInsufficient, "evidence_missing",
-               fmt::format("the record of {} is cut; nothing differs in what can be read", ranks_text(cut)),
-               fmt::format("collect the whole record of {}", ranks_text(cut)), cut);
-    }
-    if (!unknown.empty() && cut.empty() && !explained) {
-      add_note(Verdict::kInsufficient, "unfinished_snapshot",
-               fmt::format("nothing differs so far, but {} had not ended when the record was taken", ranks_text(unknown)),
-               "take a second record some seconds later: if nobody has moved, it is a standstill", {});
-    }
-    if (cut.empty() && unknown.empty() && !explained && !job_.quality().complete) {
-      add_note(Verdict::kInsufficient, "evidence_missing", "part of the input could not be used; nothing differs in the rest",
-               "see the warnings, and collect again what they name", {});
-    }
-  }
-
-  void add_undecided() {
-    if (match_.undecided_messages + match_.opaque_calls == 0) return;
-    add_note(Verdict::kInsufficient, "evidence_missing",
-             fmt::format("{} calls cannot be decided (receives from any rank or with any tag, one-sided, persistent, between "
-                         "groups); nothing differs in the others", match_.undecided_messages + match_.opaque_calls),
-             "give receives their source and tag, or check the matching of these calls by hand", {});
-  }
-
-  Report report() {
-    Report report;
-    report.run = {.name = job_.run().name, .attempt = job_.run().attempt, .others = job_.run().others};
-    report.findings = merge_drafts(std::move(drafts_));
-    set_verdict(report);
-    set_suspects(report);
-    set_quality(report);
-    report.progress.state = progress();
-    if (seen_) report.progress.stalled_for_s = seen_->stalled_for_s;
-    for (const Finding& finding : report.findings) {
-      if (finding.verdict == Verdict::kInsufficient && !finding.fix.empty()) report.next_evidence.push_back(finding.fix);
-    }
-    return report;
-  }
-
-  void set_verdict(Report& report) const {
-    std::size_t communicators = 0;
-    for (const CommunicatorMatch& communicator : match_.communicators) communicators += communicator.positions > 0 ? 1 : 0;
-    std::set<CommIndex> of_messages;
-    for (const ChannelMatch& channel : match_.channels) {
-      if (match_.communicators[to_size(channel.comm)].positions == 0) of_messages.insert(channel.comm);
-    }
-    communicators += of_messages.size();
-    report.summary = fmt::format("{} rank{}, {} communicator{}, {} calls", job_.programs().size(),
-                                 job_.programs().size() == 1 ? "" : "s", communicators, communicators == 1 ? "" : "s",
-                                 job_.operation_count() + job_.earlier_call_count());
-    const auto deciding = std::ranges::find_if(report.findings, decides);
-    const auto open = std::ranges::find_if(report.findings, [](const Finding& finding) {
-      return finding.severity == Severity::kNote &&
-             (finding.verdict == Verdict::kOtherCause || finding.verdict == Verdict::kInsufficient);
-    });
-    if (deciding != report.findings.end()) {
-      report.verdict = deciding->verdict;
-    } else if (open != report.findings.end()) {
-      report.verdict = open->verdict;
-    } else {
-      report.verdict = job_.programs().empty() ? Verdict::kInsufficient : Verdict::kConsistent;
-    }
-    switch (report.verdict) {
-      case Verdict::kMismatch:
-      case Verdict::kImbalance:
-      case Verdict::kOrder:
-      case Verdict::kDeadlock:
-        report.action = Action::kFixCode;
-        break;
-      case Verdict::kOtherCause:
-      case Verdict::kInsufficient:
-        report.action = Action::kCollectMore;
-        break;
-      case Verdict::kConsistent:
-        report.action = Action::kNone;
-        break;
-    }
-    set_nodes(report);
-  }
-
-  /// Nodes are named only where their own evidence is the cause.
-  void set_nodes(Report& report) const {
-    if (report.verdict != Verdict::kOtherCause || report.findings.empty() || !report.findings.front().nodes.told) return;
-    const Finding::Nodes& nodes = report.findings.front().nodes;
-    report.action = Action::kInspectNodes;
-    std::set<std::string> hosts(nodes.hosts.begin(), nodes.hosts.end());
-    std::set<std::int32_t> ranks(nodes.ranks.begin(), nodes.ranks.end());
-    for (const std::int32_t rank : nodes.ranks) {
-      if (const std::string host = place_of(rank).host; !host.empty()) hosts.insert(host);
-    }
-    const auto is_named = [&](const std::string& host) { return hosts.contains(host); };
-    for (const Program& program : job_.programs()) {
-      if (is_named(program.place.host)) ranks.insert(program.rank);
-    }
-    for (const auto& [rank, reported] : reported_.places) {
-      if (is_named(reported.place.host)) ranks.insert(rank);
-    }
-    report.action_ranks.assign(ranks.begin(), ranks.end());
-    report.action_hosts.assign(hosts.begin(), hosts.end());
-  }
-
-  /// As the record of the rank says; what it does not say, as logs do.
-  Place place_of(std::int32_t rank) const {
-    const ProgramIndex program = job_.program_of_rank(rank);
-    Place place = program == kNoProgram ? Place{} : job_.program(program).place;
-    const auto reported = reported_.places.find(rank);
-    if (reported == reported_.places.end()) return place;
-    const Place& told = reported->second.place;
-    if (place.host.empty()) place.host = told.host;
-    if (place.pid == 0) place.pid = told.pid;
-    if (!place.local_rank) place.local_rank = told.local_rank;
-    if (place.device.empty()) place.device = told.device;
-    return place;
-  }
-
-  void set_suspects(Report& report) const {
-    if (report.findings.empty()) return;
-    constexpr std::size_t kMost = 64;
-    const Finding& first = report.findings.front();
-    const Confidence confidence =
-        !decides(first)                                                  ? Confidence::kPossible
-        : first.divergent_meaning == DivergentMeaning::kNoMajority || first.verdict == Verdict::kDeadlock
-            ? Confidence::kLikely
-                                                                         : Confidence::kCertain;
-    std::set<std::int32_t> told;
-    const auto add = [&](std::int32_t rank, std::string_view role) {
-      if (report.suspects.size() >= kMost || !told.insert(rank).second) return;
-      const auto reported = reported_.places.find(rank);
-      report.suspects.push_back({.rank = rank,
-                                 .role = std::string(role),
-                                 .confidence = confidence,
-                                 .place = place_of(rank),
-                                 .pod = reported == reported_.places.end() ? std::string{} : reported->second.pod});
-    };
-    if (first.severity == Severity::kPotential || first.severity == Severity::kUnsafe) return;
-    for (const std::int32_t rank : first.divergent_ranks) add(rank, "cause");
-    for (const WaitFor& wait : first.wait_for) add(wait.rank, "victim");
-  }
-
-  void set_quality(Report& report) const {
-    const InputQuality& quality = job_.quality();
-    report.input_quality.ranks_expected = quality.ranks_expected;
-    report.input_quality.complete = quality.complete;
-    report.input_quality.warnings = quality.warnings;
-    for (const Contradiction& contradiction : contradictions_) report.input_quality.warnings.push_back(contradiction.text);
-    for (const Program& program : job_.programs()) {
-      report.input_quality.ranks_seen.push_back(program.rank);
-      if (program.tail_missing || program.head_missing) report.input_quality.complete = false;
-    }
-  }
-
-  ProgressState progress() const {
-    if (seen_) return seen_->state;
-    if (!standstill_.finished()) return ProgressState::kStalled;
-    const bool all_ended = std::ranges::all_of(job_.programs(), [](const Program& program) {
-      return program.end.kind == EndKind::kExited || program.end.kind == EndKind::kKilled;
-    });
-    return all_ended ? ProgressState::kEnded : ProgressState::kUnknown;
-  }
-
   const Job& job_;
   const std::optional<Observation>& seen_;
   const ReportedEvidence& reported_;
@@ -656,7 +339,6 @@ class Diagnosis {
   const Describer describe_;
   const std::vector<BlockingModel> models_;
   ModelReplays replays_;
-  ReplayResult other_replay_;  // under options that are not kept
   ReplayResult standstill_;
   std::vector<Cause> causes_;
   std::vector<Draft> drafts_;

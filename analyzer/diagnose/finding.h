@@ -119,6 +119,9 @@ struct Finding {
   } nodes{};
 };
 
+/// True where the finding makes the verdict; the others stand beside it.
+inline bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
+
 enum class Confidence : std::uint8_t { kCertain, kLikely, kPossible };
 std::string_view confidence_name(Confidence confidence);
 

@@ -57,8 +57,6 @@ std::string duration_text(double seconds) {
   return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
 }
 
-bool decides(const Finding& finding) { return finding.severity <= Severity::kContractViolation; }
-
 class TextReport {
  public:
   TextReport(const Report& report, const TextOptions& options)
