@@ -13,6 +13,7 @@
 #include "diagnose/collective_findings.h"
 #include "diagnose/departure.h"
 #include "diagnose/site_words.h"
+#include "diagnose/wrong_peer.h"
 
 namespace lockstep {
 namespace {
@@ -128,6 +129,17 @@ class CycleReader {
     });
   }
 
+  /// Messages and collectives of one group.
+  bool on_one_communicator() const {
+    std::set<CommIndex> communicators;
+    for (const std::size_t s : cause_.stuck) {
+      const BlockedOperation* blocked = blocked_at(s);
+      if (blocked == nullptr) return false;
+      communicators.insert(describe_.operation(blocked->program, blocked->operation).comm);
+    }
+    return communicators.size() == 1;
+  }
+
   /// Ranks of the cycle by the rendezvous they stand at, largest set first.
   std::vector<std::vector<std::int32_t>> parties() const {
     std::map<std::size_t, std::set<std::int32_t>> by_stuck;
@@ -201,7 +213,7 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
                         is_send(kind) ? "the recv" : is_receive(kind) ? "the send" : "it");
   }
   finding.explanation = text;
-  if (finding.finding_class == "message_order") {
+  if (reader.all_messages()) {
     finding.fix = "issue the messages that cross in one batch (group), or let one side receive first: even ranks send first, odd "
                   "ranks receive first";
     return;
@@ -215,7 +227,8 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
     finding.explanation += recorded_only ? "; either the ranks make these calls in different orders, or one of them left a call out"
                                          : "; the ranks make these calls in different orders";
   }
-  finding.fix = "issue calls on different groups in one order on all ranks that share them";
+  finding.fix = reader.on_one_communicator() ? "issue the messages and collectives of the group in one order on all ranks that share them"
+                                             : "issue calls on different groups in one order on all ranks that share them";
   const auto makes_group = [&](std::size_t s) {
     const BlockedOperation* blocked = reader.blocked_at(s);
     return blocked != nullptr && describe.operation(blocked->program, blocked->operation).kind == OpKind::kNewGroup &&
@@ -290,7 +303,8 @@ Finding cycle_finding(const Describer& describe, const ReplayResult& replay, con
                                           : fmt::format("{} wait for each other", ranks_text(cause.ranks));
   const std::vector<CycleCall> never = reader.calls_never_made();
   const std::optional<Departure> departure = reader.departure(never);
-  const CycleCall* telling = departure ? nullptr : most_telling(describe, never);
+  const std::optional<WrongPeer> wrong_peer = departure ? std::nullopt : find_wrong_peer(describe, replay, cause);
+  const CycleCall* telling = departure || wrong_peer ? nullptr : most_telling(describe, never);
   if (departure) {
     const StuckGate& stuck = *reader.stuck_of(departure->call.program);
     std::vector<std::int32_t> callers;
@@ -298,7 +312,7 @@ Finding cycle_finding(const Describer& describe, const ReplayResult& replay, con
     explain_departure(describe, *departure, callers, missing_ranks(describe.job(), stuck), finding);
   } else if (telling != nullptr) {
     explain_count_difference(describe, {telling->caller, telling->absentee, telling->operation}, finding);
-  } else {
+  } else if (!wrong_peer) {
     explain_order(describe, reader, replay, cause, !never.empty(), finding);
   }
   // Without a telling call, the rendezvous at which most ranks of the cycle stand: the call that the others did not make.
@@ -312,6 +326,7 @@ Finding cycle_finding(const Describer& describe, const ReplayResult& replay, con
     }
   }
   const StandingCall position = departure            ? departure->call
+                                : wrong_peer         ? StandingCall{wrong_peer->program, wrong_peer->operation}
                                 : telling != nullptr ? StandingCall{telling->caller, telling->operation}
                                                      : StandingCall{shown->program, shown->operation};
   finding.position = describe.position(position.program, position.operation);
@@ -319,6 +334,7 @@ Finding cycle_finding(const Describer& describe, const ReplayResult& replay, con
     finding.communicator = describe.communicator_view(comm);
   }
   set_divergent_party(reader, cause, finding);
+  if (wrong_peer) explain_wrong_peer(describe, *wrong_peer, finding);
   // Counts of the other communicators of the cycle, where they differ among its ranks.
   std::set<CommIndex> told;
   for (const std::size_t s : cause.stuck) {

@@ -107,5 +107,21 @@ TEST(Departed, LeavesTwoBranchesOfARootedCallAlone) {
   EXPECT_NE(finding.fix.find("root"), std::string::npos) << finding.fix;
 }
 
+/// A ring in which rank 2 sends to the neighbour that it receives from.
+TEST(WrongPeer, IsNamedFromWhatTheRanksStandIn) {
+  const auto ring = [](int to, int from) {
+    return Lines{"barrier a", "isend " + std::to_string(to) + " a f32[4] handle=s site=ring.py:8",
+                 "irecv " + std::to_string(from) + " a f32[4] handle=r site=ring.py:8", "wait handle=s", "wait handle=r"};
+  };
+  Lines next = ring(2, 0);
+  next.emplace_back("barrier a site=ring.py:9");
+  const Report report = diagnose(testing::make_job({{"a", {0, 1, 2}}}, {ring(1, 2), next, ring(1, 1)},
+                                                   {{0, "running"}, {1, "running"}, {2, "running"}}, "gloo"));
+  EXPECT_EQ(verdict_name(report.verdict), "deadlock");
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings.front().finding_class, "message_unmatched") << report.findings.front().explanation;
+  EXPECT_EQ(report.findings.front().divergent_ranks, std::vector<std::int32_t>{2});
+}
+
 }  // namespace
 }  // namespace lockstep
