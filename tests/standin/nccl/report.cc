@@ -42,10 +42,11 @@ void end_with(const Segment& segment, const std::string& text) {
   segment.lock();
   const bool first = segment.header().reported == 0;
   segment.header().reported = 1;
-  segment.unlock();
   const std::string line = "lockstep rehearse: " + text + "\n";
   std::fflush(stdout);
-  if (first && write(STDERR_FILENO, line.data(), line.size()) < 0) _exit(kExitMismatch);
+  // Under the lock: another rank of this process would end it before the line is out.
+  [[maybe_unused]] const ssize_t written = first ? write(STDERR_FILENO, line.data(), line.size()) : 0;
+  segment.unlock();
   _exit(kExitMismatch);
 }
 
