@@ -104,6 +104,11 @@ class OneForwardOneBackward {
 
 std::optional<std::string> megatron_rejection(const MegatronQuery& query) {
   const MegatronOptions& options = query.options;
+  // The configuration's own check comes before those of any schedule.
+  if (options.overlap_p2p_comm_warmup_flush && (!options.overlap_p2p_comm || options.batch_p2p_comm)) {
+    return "ValueError: Pipeline parallel communication overlapping in warmup and flush is only compatible "
+           "with overlap_p2p_comm but not batch_p2p_comm.";
+  }
   if (query.schedule == MegatronSchedule::kNoPipelining) return std::nullopt;
   if (query.schedule == MegatronSchedule::k1F1B) {
     if (!options.overlap_p2p_comm) return std::nullopt;
@@ -111,11 +116,6 @@ std::optional<std::string> megatron_rejection(const MegatronQuery& query) {
   }
   if (options.overlap_p2p_comm && options.batch_p2p_comm) {
     return "ValueError: Can not use both overlap_p2p_comm and batch_p2p_comm";
-  }
-  if (options.overlap_p2p_comm_warmup_flush && (!options.overlap_p2p_comm || options.batch_p2p_comm)) {
-    return "ValueError: Pipeline parallel communication overlapping in warmup and flush is only compatible "
-           "with "
-           "overlap_p2p_comm but not batch_p2p_comm.";
   }
   for (std::int32_t rank = 0; rank < query.stages; ++rank) {
     const std::int32_t group = group_size_of(query, rank);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "plan/schedule/python_sort.h"
 #include "plan/schedule/zb_parts.h"
 
 namespace lockstep::plan {
@@ -190,7 +191,8 @@ class Passes {
       const auto& row = rows_[static_cast<std::size_t>(pair.send.stage)];
       pair.place = static_cast<std::size_t>(std::ranges::find(row, key_of(pair.send), key_of) - row.begin());
     }
-    std::ranges::stable_sort(pairs_, [](const Pair& a, const Pair& b) {
+    // Place within a rank, time and kind across ranks: together no order where times are equal.
+    python_sort(pairs_, [](const Pair& a, const Pair& b) {
       if (a.send.stage == b.send.stage) return a.place < b.place;
       if (a.send.start != b.send.start) return a.send.start < b.send.start;
       return a.send.type == ZbType::kSendPostValidation && b.send.type != ZbType::kSendPostValidation;

@@ -10,6 +10,7 @@
 #include "plan/schedule/lower_to_job.h"
 #include "plan/schedule/megatron.h"
 #include "plan/schedule/python_set.h"
+#include "plan/schedule/python_sort.h"
 #include "plan/schedule/schedule_query.h"
 #include "plan/schedule/torch_lower.h"
 #include "plan/schedule/torch_orders.h"
@@ -309,6 +310,19 @@ TEST(TorchCsv, IsNotLoweredPastItsMicroBatches) {
   EXPECT_FALSE(lower_torch_order(*parsed, 1, 1));
 }
 
+/// The configuration object is made before any schedule runs, and so is what it refuses.
+TEST(MegatronRejection, IsTheConfigurationsFirst) {
+  for (const MegatronSchedule schedule :
+       {MegatronSchedule::kNoPipelining, MegatronSchedule::k1F1B, MegatronSchedule::kInterleaved}) {
+    MegatronQuery query{.schedule = schedule, .stages = 2, .chunks = 2, .micro_batches = 4};
+    query.options.overlap_p2p_comm = query.options.batch_p2p_comm = true;
+    query.options.overlap_p2p_comm_warmup_flush = true;
+    EXPECT_EQ(megatron_rejection(query),
+              "ValueError: Pipeline parallel communication overlapping in warmup and flush is only "
+              "compatible with overlap_p2p_comm but not batch_p2p_comm.");
+  }
+}
+
 /// Lists that CPython 3.11 gave for the same operations.
 TEST(PythonIntSet, IteratesAsPythonDoes) {
   PythonIntSet set;
@@ -321,6 +335,49 @@ TEST(PythonIntSet, IteratesAsPythonDoes) {
   reused.insert(17);
   EXPECT_EQ(reused.in_order(), (std::vector<std::int32_t>{17, 9}));
   EXPECT_FALSE(reused.contains(1));
+}
+
+/// Sums of place times id that CPython 3.11 gave for the same lists and the same comparison, which is cyclic.
+TEST(PythonSort, SortsByContradictingComparisonsAsPythonDoes) {
+  struct Row {
+    std::int32_t rank = 0, place = 0, time = 0, id = 0;
+  };
+  const auto sorted = [](std::int32_t size) {
+    std::vector<Row> rows;
+    for (std::int32_t i = 0; i < size; ++i)
+      rows.push_back({i * 7 % 5, i * 37 % 101, i % 3 != 0 ? i * 53 % 17 : i / 9, i});
+    python_sort(rows, [](const Row& a, const Row& b) {
+      return a.rank == b.rank ? a.place < b.place : a.time < b.time;
+    });
+    return rows;
+  };
+  std::vector<std::int32_t> ids;
+  for (const Row& row : sorted(12)) ids.push_back(row.id);
+  EXPECT_EQ(ids, (std::vector<std::int32_t>{0, 3, 6, 9, 1, 10, 2, 11, 4, 5, 7, 8}));
+  for (const auto& [size, expected] : {std::pair{20, 2159}, {64, 65823}, {300, 792064}, {1000, 110418}}) {
+    std::int64_t sum = 0, place = 0;
+    for (const Row& row : sorted(size)) sum += ++place * row.id;
+    EXPECT_EQ(sum % 1000003, expected) << size;
+  }
+}
+
+/// Sends of one time on several ranks have no order of their own; these are the scheduler's.
+TEST(ZeroBubble, OrdersMessagesOfOneTimeAsItsPythonDoes) {
+  const auto with_messages = [](std::int32_t stages, std::int32_t micro_batches) {
+    const ZeroBubbleQuery query{.schedule = ZeroBubbleSchedule::kZb,
+                                .stages = stages,
+                                .micro_batches = micro_batches,
+                                .post_validation = true};
+    return zero_bubble_with_messages(query, *zero_bubble_order(query));
+  };
+  const auto accepted = with_messages(7, 1);
+  ASSERT_TRUE(accepted);
+  EXPECT_EQ(zb_row_text((*accepted)[5]),
+            "RECV_FORWARD0.0<4#9!rb RECV_POST_VALIDATION0.0<6#-6 F0.0 SEND_FORWARD0.0>6#11 "
+            "SEND_POST_VALIDATION0.0>4#-5 POST_VALIDATION0.0 RECV_BACKWARD0.0<6#10 B0.0 SEND_BACKWARD0.0>4#8 W0.0");
+  const auto refused = with_messages(6, 3);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "AssertionError: Cannot find recv consumer node after recv");
 }
 
 }  // namespace
