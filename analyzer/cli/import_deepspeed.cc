@@ -57,9 +57,21 @@ class Configuration {
     fail(section, key, "must be true or false");
     return false;
   }
+  std::string text(std::string_view section, std::string_view key) {
+    const Json* const value = find(section, key);
+    if (value == nullptr) return "";
+    if (value->is_string()) return value->get<std::string>();
+    fail(section, key, "must be a string");
+    return "";
+  }
   const std::optional<Error>& error() const { return error_; }
+  void fail(std::string_view section, std::string_view key, std::string_view message) {
+    if (!error_) error_ = Error{ErrorCode::kMalformed, fmt::format("{}: {}", place(section, key), message)};
+  }
+  std::string place(std::string_view section, std::string_view key) const {
+    return fmt::format("{}: $.{}{}{}", path_, section, section.empty() ? "" : ".", key);
+  }
 
- private:
   const Json* find(std::string_view section, std::string_view key) {
     const Json* object = &json_;
     if (!section.empty()) {
@@ -74,12 +86,8 @@ class Configuration {
     const auto found = object->find(key);
     return found == object->end() || found->is_null() || *found == "auto" ? nullptr : &*found;
   }
-  void fail(std::string_view section, std::string_view key, std::string_view message) {
-    if (!error_)
-      error_ = Error{ErrorCode::kMalformed, fmt::format("{}: $.{}{}{}: {}", path_, section,
-                                                        section.empty() ? "" : ".", key, message)};
-  }
 
+ private:
   const Json& json_;
   std::string path_;
   std::optional<Error> error_{};
@@ -98,7 +106,64 @@ Result<std::int64_t> micro_batches(Configuration& config, const DeepSpeedImport&
   return *batch / (*micro * options.data);
 }
 
-Result<Json> plan_from(const DeepSpeedImport& options) {
+struct Setting {
+  std::string_view section{}, key{};
+  std::string_view unless{};  ///< what it says as JSON where it changes nothing
+};
+/// Settings that change which calls are made, and that a plan has no word for.
+constexpr Setting kNotTaken[] = {
+    {"", "sparse_gradients", "false"},
+    {"", "communication_data_type", ""},
+    {"", "seq_parallel_communication_data_type", ""},
+    {"", "sequence_parallel_size", "1"},
+    {"pipeline", "pipe_partitioned", "false"},
+    {"pipeline", "grad_partitioned", "false"},
+    {"curriculum_learning", "enabled", "false"},
+    {"tensor_parallel", "autotp_size", "0"},
+    {"zero_optimization", "reduce_scatter", "true"},
+    {"zero_optimization", "allgather_partitions", "true"},
+    {"zero_optimization", "round_robin_gradients", "false"},
+    {"zero_optimization", "offload_optimizer", ""},
+    {"zero_optimization", "offload_param", ""},
+    {"zero_optimization", "zero_quantized_weights", "false"},
+    {"zero_optimization", "zero_quantized_nontrainable_weights", "false"},
+    {"zero_optimization", "zero_quantized_gradients", "false"},
+    {"zero_optimization", "use_all_reduce_for_fetch_params", "false"},
+    {"zero_optimization", "stage3_use_all_reduce_for_fetch_params", "false"},
+};
+
+std::vector<std::string> settings_not_taken(Configuration& config) {
+  std::vector<std::string> notes;
+  const auto note = [&](std::string_view section, std::string_view key, const std::string& value) {
+    notes.push_back(fmt::format("{}: {} is not in the plan, though it changes which calls are made", config.place(section, key),
+                                value.substr(0, 80)));
+  };
+  for (const auto& [section, key, unless] : kNotTaken)
+    if (const Json* const value = config.find(section, key))
+      if (const std::string text = value->dump(-1, ' ', true, Json::error_handler_t::replace); text != unless)
+        note(section, key, text);
+  // These compress their gradients and reduce them by themselves.
+  const std::string optimizer = config.text("optimizer", "type");
+  if (optimizer.starts_with("OneBit") || optimizer.starts_with("ZeroOne")) note("optimizer", "type", optimizer);
+  return notes;
+}
+
+/// ZeRO's own, and who shares second copies of its parameters.
+Json zero_section(Configuration& config) {
+  constexpr std::string_view kSection = "zero_optimization";
+  Json zero = Json::object();
+  for (const std::string_view key : {"stage", "reduce_bucket_size", "allgather_bucket_size"})
+    if (const auto value = config.integer(kSection, key)) zero[std::string(key)] = *value;
+  const bool third = zero.value("stage", 0) == 3;
+  const auto copies = config.integer(kSection, "zero_hpz_partition_size");
+  if (third && copies && *copies != 1) zero["zero_hpz_partition_size"] = *copies;
+  if (third && config.integer(kSection, "mics_shard_size").value_or(-1) > 0)
+    config.fail(kSection, "mics_shard_size", "MiCS is not expanded: which of its calls are on which groups differs between "
+                                             "DeepSpeed's releases");
+  return zero;
+}
+
+Result<DeepSpeedPlan> plan_from(const DeepSpeedImport& options) {
   const auto config_json = load_json(options.config_path);
   if (!config_json) return config_json.error();
   if (!config_json->is_object())
@@ -125,26 +190,32 @@ Result<Json> plan_from(const DeepSpeedImport& options) {
   }
   plan["optimizer"] = {{"groups", options.groups},
                        {"clip_grad", config.number("", "gradient_clipping").value_or(0)}};
-  Json zero = Json::object();
-  for (const std::string_view key : {"stage", "reduce_bucket_size", "allgather_bucket_size"})
-    if (const auto value = config.integer("zero_optimization", key)) zero[std::string(key)] = *value;
+  Json zero = zero_section(config);
+  // With BF16 and gradients added up in FP32, ZeRO-1 is done by the optimizer that has this from itself.
+  if (bf16 && zero.value("stage", 0) == 1 && config.text("data_types", "grad_accum_dtype") == "fp32")
+    plan["optimizer"]["stepper"] = "bf16";
   if (!zero.empty()) plan["zero"] = std::move(zero);
   const auto batches = micro_batches(config, options);
   if (!batches) return batches.error();
   plan["schedule"] = {{"name", options.pipe > 1 ? "1f1b" : "none"}, {"micro_batches", *batches}};
+  std::vector<std::string> notes = settings_not_taken(config);
   if (config.error()) return *config.error();
-  return plan;
+  return DeepSpeedPlan{plan.dump(1, ' ', false, Json::error_handler_t::replace) + '\n', std::move(notes)};
 }
 
 }  // namespace
 
-Result<std::string> import_deepspeed(const DeepSpeedImport& options) {
-  const auto plan = plan_from(options);
+Result<DeepSpeedPlan> import_deepspeed(const DeepSpeedImport& options) {
+  auto plan = plan_from(options);
   if (!plan) return plan.error();
-  const std::string text = plan->dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
-  // What comes out must be a plan: its errors are those of the layer list and of the sizes.
-  if (const auto read = plan::read_plan(text, options.layers_path); !read) return read.error();
-  return text;
+  // What comes out must be a plan: its errors are those of the layer list, or of sizes.
+  for (const std::string& source : {options.layers_path, options.config_path}) {
+    const auto read = plan::read_plan(plan->plan, source);
+    if (read) break;
+    const bool of_layers = read.error().message.starts_with(source + ": $.layers");
+    if (of_layers == (source == options.layers_path)) return read.error();
+  }
+  return plan;
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -19,7 +20,12 @@ struct DeepSpeedImport {
   std::int64_t pipe = 1, data = 1, tensor = 1;
 };
 
-/// The text of a plan file that read_plan() accepts. Errors name file and field.
-Result<std::string> import_deepspeed(const DeepSpeedImport& options);
+struct DeepSpeedPlan {
+  std::string plan{};                ///< the text of a plan file that read_plan() accepts
+  std::vector<std::string> notes{};  ///< settings that decide about calls and are not in it
+};
+
+/// Errors name file and field.
+Result<DeepSpeedPlan> import_deepspeed(const DeepSpeedImport& options);
 
 }  // namespace lockstep

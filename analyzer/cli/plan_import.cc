@@ -84,9 +84,10 @@ int run_plan_import(std::span<const std::string_view> args) {
     return import_megatron_run(megatron.empty() ? megatron_yaml : megatron, megatron.empty(), world, deepspeed.version);
   if (!deepspeed.config_path.empty()) {
     if (deepspeed.layers_path.empty()) return usage_error(kPlanImportSubcommand, "--deepspeed needs --layers: the configuration has none");
-    const auto text = import_deepspeed(deepspeed);
-    if (!text) return input_error(text.error());
-    return write_stdout(*text) ? kExitConsistent : kExitInternal;
+    const auto import = import_deepspeed(deepspeed);
+    if (!import) return input_error(import.error());
+    for (const std::string& sentence : import->notes) print_warning(sentence);
+    return write_stdout(import->plan) ? kExitConsistent : kExitInternal;
   }
   return import_torch(torch_csv, old_letters, first_step);
 }

@@ -56,6 +56,11 @@ class DeepSpeedStep final : public StepProgram {
     loss_site_ = calls.site({{kEngine, "_aggregate_total_loss"}, {kEngine, "train_batch"}}, {});
     loss_data_site_ = calls.site(
         {{kEngine, "_aggregate_total_loss"}, {kEngine, "train_batch"}, {"", "average over data"}}, {});
+    if (inference()) {
+      loss_site_ = calls.site({{kEngine, "_bcast_pipe_scalar"}, {kEngine, "eval_batch"}}, {});
+      loss_data_site_ = calls.site({{kEngine, "_reduce_outputs"}, {kEngine, "eval_batch"}}, {});
+    }
+    eval_site_ = calls.site({{kEngine, "eval_batch"}}, {});
     fetch_site_ = calls.site({{"zero/partitioned_param_coordinator.py", "fetch_sub_module"}}, {});
     scatter_site_ = calls.site({{"zero/stage3.py", "reduce_scatter_coalesced"}}, {});
   }
@@ -81,8 +86,16 @@ class DeepSpeedStep final : public StepProgram {
     }
   }
 
+  void start(const RankState&) override {
+    // Of all ranks, so that one evaluation does not run into the next.
+    if (inference()) calls_.collective(eval_site_, {.kind = OpKind::kBarrier, .family = "world"});
+    has_second_copies_ = false;
+  }
+
   void forward(const RankState& state, std::size_t) override {
-    if (plan_.optimizer.stepper == Stepper::kZero3) fetch_layers(state, false);
+    if (plan_.optimizer.stepper != Stepper::kZero3) return;
+    fetch_layers(state, false);
+    has_second_copies_ = true;
   }
 
   void backward(const RankState& state, std::size_t, bool last_micro_batch) override {
@@ -102,6 +115,7 @@ class DeepSpeedStep final : public StepProgram {
  private:
   bool zero() const { return plan_.optimizer.stepper == Stepper::kZero; }
   bool pipelined() const { return plan_.schedule.name != "none"; }
+  bool inference() const { return plan_.schedule.name == "inference"; }
   bool flat() const { return plan_.optimizer.reduction != GradientReduction::kBuckets; }
   bool per_group() const { return plan_.optimizer.norm == NormReduction::kPerGroup; }
   std::uint64_t data_size() const {
@@ -339,36 +353,56 @@ class DeepSpeedStep final : public StepProgram {
     }
   }
 
-  /// Gradients and parameters of a layer travel together.
+  /// Gradients and parameters of a layer travel together. What has a second copy is gathered among those who share it,
+  /// and first: the copy is made when a layer is let go, and void after the step where the parameter is trained.
   void fetch_layers(const RankState& state, bool reverse) {
-    std::vector<std::pair<std::size_t, std::uint64_t>> layers = elements_by_layer(state, false);
+    std::vector<LayerElements> layers = elements_by_layer(state);
     if (reverse) std::ranges::reverse(layers);
-    for (const auto& [layer, elements] : layers)
+    const auto gather = [&](std::size_t layer, std::string_view family, std::uint64_t count) {
+      if (count == 0) return;
       calls_.collective(fetch_site_, {.kind = OpKind::kAllGather,
-                                      .family = "data",
-                                      .count = elements,
+                                      .family = family,
+                                      .count = count,
                                       .datatype = plan_.datatype,
                                       .label = fmt::format("layer {}", layer)});
+    };
+    const bool second = plan_.optimizer.hpz > 1;
+    const std::uint64_t copies = data_size() / static_cast<std::uint64_t>(plan_.optimizer.hpz);
+    for (const LayerElements& of : layers) {
+      const bool frozen_too = has_second_copies_ || iteration_ != Iteration::kFirst;
+      std::uint64_t local = second && frozen_too ? of.frozen : 0;
+      if (second && has_second_copies_) local += of.trained;
+      gather(of.layer, "hpz", local * copies);
+      gather(of.layer, "data", of.trained + of.frozen - local);
+    }
   }
   void reduce_scatter_layers(const RankState& state) {
-    auto layers = elements_by_layer(state, true);
+    auto layers = elements_by_layer(state);
     std::ranges::reverse(layers);
-    for (const auto& [layer, elements] : layers)
+    for (const auto& [layer, trained, frozen, elements] : layers) {
+      if (elements == 0) continue;
       calls_.collective(scatter_site_, {.kind = OpKind::kReduceScatter,
                                         .family = "data",
                                         .count = elements,
                                         .datatype = plan_.datatype,
                                         .redop = "sum",
                                         .label = fmt::format("layer {}", layer)});
+    }
   }
-  std::vector<std::pair<std::size_t, std::uint64_t>> elements_by_layer(const RankState& state,
-                                                                       bool with_gradient) const {
-    std::vector<std::pair<std::size_t, std::uint64_t>> layers;
+  /// Elements of one replica's part.
+  struct LayerElements {
+    std::size_t layer = 0;
+    std::uint64_t trained = 0, frozen = 0, with_gradient = 0;
+  };
+  std::vector<LayerElements> elements_by_layer(const RankState& state) const {
+    std::vector<LayerElements> layers;
     const std::uint64_t ranks = data_size();
     for (const OwnedParameter& owned : state.stage.parameters) {
-      if (with_gradient && !owned.gradient) continue;
-      if (layers.empty() || layers.back().first != owned.layer) layers.emplace_back(owned.layer, 0);
-      layers.back().second += (owned.parameter->shape.elements() + ranks - 1) / ranks;
+      if (layers.empty() || layers.back().layer != owned.layer) layers.push_back({owned.layer});
+      LayerElements& of = layers.back();
+      const std::uint64_t part = (owned.parameter->shape.elements() + ranks - 1) / ranks;
+      (owned.parameter->frozen ? of.frozen : of.trained) += part;
+      if (owned.gradient) of.with_gradient += part;
     }
     return layers;
   }
@@ -390,9 +424,10 @@ class DeepSpeedStep final : public StepProgram {
   Iteration iteration_;
   RankCalls& calls_;
   DeepSpeedBehaviour behaviour_;
+  bool has_second_copies_ = false;  ///< of trained parameters, in this iteration
   QuantityIndex groups_ = 0, ties_ = 0, buckets_ = 0, sparse_ = 0, experts_ = 0;
   SiteIndex tied_site_{}, bucket_site_{}, sparse_site_{}, expert_site_{}, overflow_site_{}, norm_site_{},
-      moe_norm_site_{}, scaled_norm_site_{}, gather_site_{}, loss_site_{}, loss_data_site_{}, fetch_site_{},
+      moe_norm_site_{}, scaled_norm_site_{}, gather_site_{}, loss_site_{}, loss_data_site_{}, eval_site_{}, fetch_site_{},
       scatter_site_{};
 };
 

@@ -174,6 +174,7 @@ Result<std::optional<Expansion>> expand_ranks(const Frame& frame, std::optional<
     calls.begin(rank);
     const RankState state{stage, settings, stage_index};
     for (auto& [pipeline, step] : iterations) {
+      step->start(state);
       pipeline->run(state, *step);
       step->finish(state);
     }

@@ -92,6 +92,11 @@ Result<Layout> deepspeed_layout(const Plan& plan,
     maker.add("expert", experts->expert_parallel);
     maker.add("expert_data", experts->expert_data_parallel);
   }
+  if (plan.optimizer.hpz > 1) {
+    auto secondary = hpz_groups(world, plan.optimizer.hpz);
+    if (!secondary) return secondary.error();
+    maker.add("hpz", *std::move(secondary));
+  }
   maker.add_ties(tied_stages, "pipe");
   return maker.finish("pipe", "slice", "expert", "data");
 }

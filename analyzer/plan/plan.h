@@ -96,6 +96,7 @@ struct OptimizerPlan {
   std::string norm_datatype = "f32";
   std::string gradient_datatype{};  ///< in which gradients are added up; empty: as the stepper does
   GradientReduction reduction = GradientReduction::kBuckets;
+  std::int64_t hpz = 1;  ///< ranks that share a second copy of ZeRO-3's parameters; 1: there is none
   std::uint64_t part_alignment = 2;  ///< elements that a replica's part of a ZeRO group is padded to
   double clip_grad = 1;
   bool loss_scale = false;                       ///< overflow is looked for, and a step may be skipped
@@ -115,7 +116,7 @@ struct OptimizerPlan {
 
 struct SchedulePlan {
   std::vector<std::int64_t> input_args_stages{};  ///< torch: stages that were told the shapes of their input
-  std::string name = "1f1b";  ///< 1f1b, interleaved, none, or one of torch's
+  std::string name = "1f1b";  ///< 1f1b, interleaved, none, inference, or one of torch's
   std::int64_t micro_batches = 1;
   std::int64_t chunks = 1;  ///< virtual stages of a rank
   bool new_version = true;  ///< DeepSpeed's order of messages since 2023

@@ -229,7 +229,11 @@ Result<Timeline> plan_timeline(const Plan& plan, const Parts& parts, Iteration i
       if (schedule.chunks != 1)
         return Error{ErrorCode::kMalformed, "$.schedule.virtual_stages: DeepSpeed has none"};
       if (schedule.name == "none") return lone_timeline(schedule.micro_batches);
-      if (schedule.name != "1f1b") return unknown_schedule(plan, "none, 1f1b");
+      if (schedule.name == "inference")
+        return deepspeed_timeline(deepspeed_inference(static_cast<std::int32_t>(plan.topology.pipe),
+                                                      static_cast<std::int32_t>(schedule.micro_batches)),
+                                  iteration == Iteration::kFirst);
+      if (schedule.name != "1f1b") return unknown_schedule(plan, "none, 1f1b, inference");
       return deepspeed_timeline(
           deepspeed_train(static_cast<std::int32_t>(plan.topology.pipe),
                           static_cast<std::int32_t>(schedule.micro_batches),

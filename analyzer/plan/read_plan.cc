@@ -223,8 +223,9 @@ class PlanReader {
     switch (plan_.framework) {
       case Framework::kDeepSpeed:
         if (zero_stage == 3) return Stepper::kZero3;
-        if (plan_.datatype == "bf16") return Stepper::kBf16;
+        // With a ZeRO stage BF16_Optimizer is taken only where gradients are added up in another type: an explicit stepper.
         if (zero_stage > 0) return Stepper::kZero;
+        if (plan_.datatype == "bf16") return Stepper::kBf16;
         return plan_.datatype == "f16" ? Stepper::kFused : Stepper::kEngine;
       case Framework::kMegatron:
         return Stepper::kMegatron;
@@ -244,6 +245,7 @@ class PlanReader {
         static_cast<std::uint64_t>(zero.integer("allgather_bucket_size", 500'000'000, 1, kMaxSize));
     optimizer.reduction = static_cast<GradientReduction>(zero.choice("reduction", 0, kReductions));
     optimizer.part_alignment = static_cast<std::uint64_t>(zero.integer("part_alignment", 2, 1, 1 << 20));
+    read_second_copies(zero, stage);
     zero.end();
     if (plan_.framework != Framework::kDeepSpeed && root.has("zero"))
       root.fail("$.zero", "only DeepSpeed plans have a ZeRO stage");
@@ -282,6 +284,23 @@ class PlanReader {
     fields.end();
   }
 
+  /// DeepSpeed's names. What would partition otherwise than it says here is refused, not passed over.
+  void read_second_copies(Fields& zero, std::int64_t stage) {
+    constexpr std::string_view kHpz = "zero_hpz_partition_size";
+    const Topology& topology = plan_.topology;
+    plan_.optimizer.hpz = std::clamp<std::int64_t>(zero.integer(kHpz, 1, 0, kMaxPlanRanks), 1, topology.data);
+    if (plan_.optimizer.hpz > 1 && stage != 3) zero.fail(zero.path_of(kHpz), "needs $.zero.stage 3");
+    if (plan_.optimizer.hpz > 1 && topology.tensor > 1)
+      zero.fail(zero.path_of(kHpz), "its groups are consecutive ranks, which with $.topology.tensor hold parts of other parameters");
+    if (topology.data % plan_.optimizer.hpz != 0)
+      zero.fail(zero.path_of(kHpz), fmt::format("DeepSpeed refuses this: {} ranks are not divisible by {}", topology.data,
+                                                plan_.optimizer.hpz));
+    if (zero.integer("mics_shard_size", -1, -1, kMaxPlanRanks) > 0)
+      zero.fail(zero.path_of("mics_shard_size"),
+                "MiCS is not expanded: which of its calls are on which groups differs between DeepSpeed's releases; "
+                "`lockstep plan groups --framework deepspeed` prints its groups");
+  }
+
   void check_stepper(Fields& fields, std::int64_t zero_stage) {
     const Stepper stepper = plan_.optimizer.stepper;
     const auto owner = stepper <= Stepper::kEngine                ? Framework::kDeepSpeed
@@ -294,7 +313,7 @@ class PlanReader {
     const bool zero_stepper = stepper == Stepper::kZero || stepper == Stepper::kZero3;
     if (plan_.framework == Framework::kDeepSpeed && zero_stage == 0 && zero_stepper)
       fields.fail(fields.path_of("stepper"), fmt::format("{} needs $.zero.stage", name));
-    if (zero_stage > 0 && !zero_stepper && stepper != Stepper::kBf16)
+    if (zero_stage > 0 && !zero_stepper && (stepper != Stepper::kBf16 || zero_stage > 1))
       fields.fail(fields.path_of("stepper"),
                   fmt::format("{} contradicts $.zero.stage, which is {}", name, zero_stage));
   }

@@ -21,6 +21,8 @@ struct RankState {
 class StepProgram {
  public:
   virtual ~StepProgram() = default;
+  /// Before the schedule.
+  virtual void start(const RankState&) {}
   /// At a mark of the schedule. `chunk` is an index into the stage's layers, for marks that concern one.
   virtual void at(Mark mark, const RankState& state, std::size_t chunk) = 0;
   /// Where a schedule without marks computes: before the forward and after the backward pass of a

@@ -240,5 +240,90 @@ TEST(Expand, AGivenCapHoldsForDdpsFirstBucketSinceTorch25) {
   EXPECT_EQ(buckets("2.3.1", R"(, "bucket_cap_mb": 25)"), 2);
 }
 
+std::string zero3_plan(std::string_view zero, std::string_view topology = R"({"data": 8})") {
+  return fmt::format(
+      R"({{"framework": {{"name": "deepspeed", "version": "0.16.4"}}, "topology": {}, "datatype": "bf16",
+    "layers": [{{"class": "Block", "repeat": 2, "parameters": [{{"name": "w", "shape": [9]}}]}},
+               {{"class": "Adapter", "parameters": [{{"name": "base", "shape": [64], "frozen": true}}, {{"name": "w", "shape": [8]}}]}}],
+    "zero": {{{}}}, "schedule": {{"micro_batches": 2}}}})",
+      topology, zero);
+}
+
+std::vector<std::string> calls_of(const Expansion& expansion, std::int32_t rank, OpKind kind) {
+  std::vector<std::string> calls;
+  const Program& program = expansion.job.program(expansion.job.program_of_rank(rank));
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    const Operation& operation = program.operations[i];
+    if (operation.kind != kind) continue;
+    const Communicator& communicator = expansion.job.communicator(operation.comm);
+    calls.push_back(fmt::format("{} [{}-{}] {}", communicator.name, communicator.members.front(), communicator.members.back(),
+                                operation.count.number()));
+  }
+  return calls;
+}
+
+/// Parameters of 9 elements on 8 ranks are parts of 2, and of 2 x 4 among the 2 that share a copy.
+TEST(Expand, SecondCopiesOfParametersAreGatheredWithinTheirGroups) {
+  const std::string text = zero3_plan(R"("stage": 3, "zero_hpz_partition_size": 2)");
+  const std::vector<std::string> forward = {"data [0-7] 2", "data [0-7] 2", "data [0-7] 9"};
+  const std::vector<std::string> again = {"hpz [4-5] 8", "hpz [4-5] 8", "hpz [4-5] 36"};
+  std::vector<std::string> expected = forward;
+  for (const bool backward : {true, false, true}) {
+    if (backward)
+      expected.insert(expected.end(), again.rbegin(), again.rend());
+    else
+      expected.insert(expected.end(), again.begin(), again.end());
+  }
+  const Expansion first = expanded(text, Iteration::kFirst);
+  EXPECT_EQ(calls_of(first, 4, OpKind::kAllGather), expected);
+  EXPECT_EQ(diagnose(first.job).verdict, Verdict::kConsistent);
+  // The copy of what is not trained outlives the step.
+  expected[2] = "hpz [4-5] 32";
+  expected.insert(expected.begin() + 3, "data [0-7] 1");
+  EXPECT_EQ(calls_of(expanded(text, Iteration::kSteady), 4, OpKind::kAllGather), expected);
+  for (const std::string& call : calls_of(first, 4, OpKind::kReduceScatter)) EXPECT_TRUE(call.starts_with("data [0-7]")) << call;
+}
+
+TEST(Expand, SecondCopiesThatDeepSpeedOrAPlanCannotMakeAreRefused) {
+  const auto problem = [](const std::string& text) {
+    const auto plan = read_plan(text, "p");
+    return plan ? std::string() : plan.error().message;
+  };
+  EXPECT_EQ(problem(zero3_plan(R"("stage": 2, "zero_hpz_partition_size": 2)")), "p: $.zero.zero_hpz_partition_size: needs $.zero.stage 3");
+  EXPECT_EQ(problem(zero3_plan(R"("stage": 3, "zero_hpz_partition_size": 3)")),
+            "p: $.zero.zero_hpz_partition_size: DeepSpeed refuses this: 8 ranks are not divisible by 3");
+  EXPECT_NE(problem(zero3_plan(R"("stage": 3, "zero_hpz_partition_size": 2)", R"({"data": 4, "tensor": 2})")).find("consecutive ranks"),
+            std::string::npos);
+  EXPECT_EQ(problem(zero3_plan(R"("stage": 3, "zero_hpz_partition_size": 1, "mics_shard_size": -1)")), "");
+  EXPECT_EQ(problem(zero3_plan(R"("stage": 3, "zero_hpz_partition_size": 0)")), "");
+}
+
+/// PipelineEngine.eval_batch: no backward pass, no step, a barrier of all before it.
+TEST(Expand, InferenceOfDeepSpeedPassesActivationsOnly) {
+  std::string text = testing::gpt_plan("type:embed");  // what hangs in training
+  text.replace(text.find("\"micro_batches\""), 15, "\"name\": \"inference\", \"micro_batches\"");
+  for (const Iteration iteration : {Iteration::kFirst, Iteration::kSteady}) {
+    const Expansion expansion = expanded(text, iteration);
+    EXPECT_EQ(diagnose(expansion.job).verdict, Verdict::kConsistent);
+    for (const std::int32_t rank : {0, 1}) {
+      EXPECT_EQ(calls_of(expansion, rank, OpKind::kBarrier).size(), 1U);
+      EXPECT_TRUE(calls_of(expansion, rank, OpKind::kAllReduce).empty());
+      EXPECT_EQ(calls_of(expansion, rank, OpKind::kBroadcast).size(), 1U);
+      const std::size_t messages = iteration == Iteration::kFirst ? 4 : 3;
+      EXPECT_EQ(calls_of(expansion, rank, rank == 0 ? OpKind::kSend : OpKind::kRecv).size(), messages);
+      EXPECT_TRUE(calls_of(expansion, rank, rank == 0 ? OpKind::kRecv : OpKind::kSend).empty());
+    }
+  }
+}
+
+/// Only where gradients are added up in FP32 does BF16_Optimizer do ZeRO-1, which the plan then says.
+TEST(Expand, Bf16WithAZeroStageReducesNormsByGroup) {
+  std::string text = testing::gpt_plan("type:embed");
+  text.replace(text.find("\"f16\""), 5, "\"bf16\"");
+  EXPECT_EQ(diagnose(expanded(text).job).verdict, Verdict::kDeadlock);
+  text.replace(text.find("\"groups\""), 8, "\"stepper\": \"bf16\", \"groups\"");
+  EXPECT_EQ(diagnose(expanded(text).job).verdict, Verdict::kConsistent);
+}
+
 }  // namespace
 }  // namespace lockstep::plan

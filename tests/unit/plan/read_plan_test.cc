@@ -60,6 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
          "$.schedule.micro_batches"},
         {"FlatBuffersOfAnotherStepper", "\"stage\": 1", "\"stage\": 0, \"reduction\": \"flat_all_reduce\"",
          "$.zero.reduction: flat buffers are those of the stepper zero"},
+        {"Mics", "\"stage\": 1", "\"stage\": 1, \"mics_shard_size\": 2", "$.zero.mics_shard_size: MiCS is not expanded"},
         {"PartAlignment", "\"stage\": 1", "\"stage\": 1, \"part_alignment\": 0",
          "$.zero.part_alignment: must be an integer between"},
         {"LossDatatype", "\"micro_batches\": 3", "\"micro_batches\": 3, \"loss\": {\"datatype\": \"f8\"}",
