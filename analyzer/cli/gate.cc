@@ -39,9 +39,7 @@ int run_gate(std::span<const std::string_view> args) {
   std::string base;
   std::string suppressions;
   CLI::App app;
-  auto* const input =
-      app.add_option("INPUT,--head", inputs, "a plan, a schedule CSV of torch pipelining, or evidence of one run as lockstep check reads it");
-  input->required();
+  app.add_option("INPUT,--head", inputs, "a plan, a schedule CSV of torch pipelining, or evidence of one run as lockstep check reads it");
   app.add_option("--base", base, "an earlier plan, schedule or run: what it has already is no new finding, and changes in calls are listed");
   app.add_option("--suppress", suppressions,
                  "file with findings that are accepted, each with a reason and if wanted an expiry date");
@@ -51,6 +49,9 @@ int run_gate(std::span<const std::string_view> args) {
       ->capture_default_str();
   app.add_flag("--exit-zero", exit_zero, "exit with 0 whatever the report says");
   if (const auto done = parse_arguments(app, kGateSubcommand, args)) return *done;
+  if (inputs.empty())
+    return usage_error(kGateSubcommand, base.empty() ? "an input is required: a plan, a schedule CSV, or evidence of a run"
+                                                     : "--base needs --head: what is compared with it");
   const auto destinations = output.destinations();
   if (!destinations) return usage_error(kGateSubcommand, destinations.error().message);
   const auto fail_on = severity_from_name(fail_on_name);

@@ -78,6 +78,9 @@ Result<bool> apply_suppressions(const std::string& path, Report& report) {
   if (!file) return file.error();
   const auto json = nlohmann::json::parse(file->contents(), nullptr, false);
   if (json.is_discarded()) return Error{ErrorCode::kMalformed, fmt::format("{}: no JSON", path)};
+  if (!json.is_object())
+    return Error{ErrorCode::kMalformed,
+                 fmt::format(R"({}: $: must be an object: {{"suppressions": [{{"class": "...", "reason": "..."}}]}})", path)};
   std::optional<Error> error;
   plan::Fields root(json, fmt::format("{}: $", path), error);
   const auto entries = root.elements("suppressions", 10'000);

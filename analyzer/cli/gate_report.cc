@@ -342,6 +342,13 @@ Result<Report> gate_report(std::span<const std::string> inputs, CallTotals* tota
     if (file && looks_like_schedule_csv(file->contents()))
       return schedule_report({inputs[0], file->contents()}, totals);
   }
+  if (inputs.size() > 1)
+    for (const std::string& input : inputs) {
+      if (input == "-") continue;
+      const auto file = MappedFile::open(input);
+      if (file && (looks_like_plan(file->contents()) || looks_like_schedule_csv(file->contents())))
+        return Error{ErrorCode::kUsage, fmt::format("{}: a plan or schedule is gated alone; --base OLD --head NEW compares two", input)};
+    }
   const auto evidence = load_evidence(inputs);
   if (!evidence) return evidence.error();
   if (totals != nullptr) totals->add(evidence->job, "");

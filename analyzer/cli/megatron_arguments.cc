@@ -143,13 +143,13 @@ Result<MegatronArguments> MegatronArguments::from_yaml(std::string_view text, st
 }
 
 std::string MegatronArguments::text(std::string_view name, std::string_view otherwise) const {
-  const auto found = values_.find(name);
+  const auto found = find(name);
   return found == values_.end() ? std::string(otherwise) : found->second;
 }
 
 std::int64_t MegatronArguments::integer(std::string_view name, std::int64_t otherwise, std::int64_t lowest,
                                         std::int64_t highest) {
-  const auto found = values_.find(name);
+  const auto found = find(name);
   if (found == values_.end() || found->second == "None") return otherwise;
   const std::string& text = found->second;
   std::int64_t value = 0;
@@ -161,7 +161,7 @@ std::int64_t MegatronArguments::integer(std::string_view name, std::int64_t othe
 }
 
 double MegatronArguments::number(std::string_view name, double otherwise) {
-  const auto found = values_.find(name);
+  const auto found = find(name);
   if (found == values_.end() || found->second == "None") return otherwise;
   const std::string& text = found->second;
   double value = 0;
@@ -181,11 +181,21 @@ bool MegatronArguments::flag(std::string_view name) {
   return false;
 }
 
-void MegatronArguments::fail(std::string_view name, std::string_view message) {
-  if (error_) return;
+std::vector<std::string> MegatronArguments::unasked() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values_)
+    if (!asked_.contains(name)) names.push_back(name);
+  return names;
+}
+
+std::string MegatronArguments::place(std::string_view name) const {
   std::string shown(name);
   if (dashes_) std::ranges::replace(shown, '_', '-');
-  error_ = Error{ErrorCode::kMalformed, fmt::format("{}: {}{}: {}", source_, dashes_ ? "--" : "", shown, message)};
+  return fmt::format("{}: {}{}", source_, dashes_ ? "--" : "", shown);
+}
+
+void MegatronArguments::fail(std::string_view name, std::string_view message) {
+  if (!error_) error_ = Error{ErrorCode::kMalformed, fmt::format("{}: {}", place(name), message)};
 }
 
 }  // namespace lockstep

@@ -52,6 +52,15 @@ class Gate(unittest.TestCase):
             done = gate("--base", base, "--head", *head)
             self.assertEqual(done.returncode, expected, (base.name, head, done.stdout, done.stderr))
 
+    def test_wrong_usage_says_what_is_wanted(self):
+        plan, csv = PLANS / "founding_uniform.json", self.file("good.csv", "0F0,0B0\n1F0,1B0\n")
+        for arguments, code, message in (((), 2, "an input is required: a plan"), (("--base", plan), 2, "--base needs --head"),
+                                         ((plan, plan), 2, f"{plan}: a plan or schedule is gated alone"), ((plan, csv), 2, "gated alone"),
+                                         ((plan, "--suppress", self.file("list.json", [])), 3, '{"suppressions": [')):
+            done = gate(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+            self.assertIn(message, done.stderr)
+
     def test_what_changed_in_calls_is_told(self):
         more = {**GOOD, "ranks": {rank: [*lines, "all_reduce g f32[1]"] for rank, lines in GOOD["ranks"].items()}}
         base, head = self.file("base.json", GOOD), self.file("head.json", more)

@@ -56,12 +56,37 @@ class ImportMegatron(unittest.TestCase):
             topology = plan["topology"]
             self.assertEqual(topology["pipe"] * topology["data"] * topology["tensor"] * topology["context"], world)
 
+    def test_what_is_not_taken_over_is_said(self):
+        for more, place in (({"mtp_num_layers": 1}, "--mtp-num-layers"), ({"use_torch_fsdp2": True}, "--use-torch-fsdp2"),
+                            ({"optimizer": "muon"}, "--optimizer: 'muon'")):
+            done = imported({**MODEL, **more}, 2)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"{place} is not in the plan".encode(), done.stderr)
+        self.assertEqual(imported({**MODEL, "optimizer": "adam", "log_interval": 10, "spec": "None", "ckpt_fully_parallel_save": True}, 2).stderr, b"")
+        done = imported({**MODEL, "pipeline_parallel_size": 2}, 2)  # of another release, or misspelt
+        self.assertIn(b"--pipeline-parallel-size is not known, and not in the plan", done.stderr)
+
     def test_stages_are_cut_as_megatron_cuts_them(self):
         # The list of a plan: embedding, 16 transformer layers, final norm, output.
         for more, parts in (({PIPE: 4}, [0, 5, 9, 13, 19]), ({PIPE: 2, VIRTUAL: 2}, [0, 5, 9, 13, 19]),
                             ({PIPE: 4, "decoder_first_pipeline_num_layers": 3, "decoder_last_pipeline_num_layers": 1}, [0, 4, 10, 16, 19]),
-                            ({PIPE: 3, "account_for_embedding_in_pipeline_split": True, "account_for_loss_in_pipeline_split": True}, [0, 6, 12, 19])):
+                            ({PIPE: 3, "account_for_embedding_in_pipeline_split": True, "account_for_loss_in_pipeline_split": True}, [0, 6, 12, 19]),
+                            ({PIPE: 2, "pipeline_model_parallel_layout": "Et*7|t*9,L"}, [0, 8, 19]),
+                            ({PIPE: 2, "pipeline_model_parallel_layout": "Ett|(tttt|)*2,t*6L"}, [0, 3, 7, 11, 19])):
             self.assertEqual(self.plan({**more, "global_batch_size": 4}, more[PIPE])["partition"]["parts"], parts)
+
+    def test_layouts_that_are_none(self):
+        for layout, message in (("Et*15|L", "has 15 layers, not the 16 of num-layers"), ("Et*16|mL", "multi-token prediction"),
+                                ("Et*8|t*8|L", "3 parts, which are not divisible by 2"), ("t*16|EL", "must begin with the embedding"),
+                                ("Ex|t*16L", "has the letter 'x'"), ("E(t|t*15L", "is no layout"), ("Et*|t*16L", "is no layout"),
+                                ("Et*99999999999|L", "is no layout"), ("E(((t*9999)*9999)*9999|L", "is no layout"),
+                                ("|", "must begin with")):
+            done = run("plan", "import", f"--megatron={words({**MODEL, PIPE: 2})} --pipeline-model-parallel-layout='{layout}'", "--world", 2)
+            self.assertEqual(done.returncode, 3, layout)
+            self.assertIn(b"--pipeline-model-parallel-layout: ", done.stderr)
+            self.assertIn(message.encode(), done.stderr)
+        done = imported({**MODEL, PIPE: 2, VIRTUAL: 2, "pipeline_model_parallel_layout": "Et*7|t*9,L"}, 2)
+        self.assertIn(b"exclude each other", done.stderr)
 
     def test_shapes_are_those_of_one_rank(self):
         plan = self.plan({"tensor_model_parallel_size": 2, "swiglu": True, "disable_bias_linear": True, "normalization": "RMSNorm",
