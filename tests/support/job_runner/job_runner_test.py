@@ -64,6 +64,11 @@ JOBS = {
     "grow": ({"two": [0, 1], "world": [0, 1, 2]}, [["all_reduce two f32[4]", "grow world", "all_reduce world f32[2]"]] * 2 +
              [["grow world", "all_reduce world f32[2]"]], {}, {"nccl": ENDED}),
     "grow_left_out": ({"two": [0, 1], "world": [0, 1, 2]}, [["grow world"], ["grow world"], []], {}, {"nccl": HUNG}),
+    "signals": (WORLD, [["window_register world", f"put_signal world f32[64] peer={(r + 1) % 3}", f"signal world peer={(r + 1) % 3}",
+                         f"wait_signal world [2] peer={(r + 2) % 3}", "stream_sync", "all_reduce world f32[1]"] for r in range(3)], {},
+                {"nccl": ENDED}),
+    "signal_missing": ({"two": [0, 1]}, [["signal two peer=1"], ["wait_signal two [2]"]], {}, {"nccl": HUNG}),
+    "put_without_window": ({"two": [0, 1]}, [["put_signal two f32[4] peer=1"], []], {}, {"nccl": FAILED}),
     "revoked": (WORLD, [["all_reduce world f32[4]", "device_sync", "revoke world", "abort world"]] * 3, {}, {"nccl": ENDED}),
     "exit_status": (WORLD, [["barrier world"], ["barrier world"], ["barrier world", "exit 3"]], {}, {"nccl": ENDED}),
     "killed": (WORLD, [["barrier world", "barrier world"]] * 2 + [["barrier world"]], {"2": "killed 9"}, {"nccl": HUNG}),

@@ -190,7 +190,47 @@ class NcclRank {
     return *issued_.back();
   }
 
+  static bool is_signal(OpKind kind) { return kind == OpKind::kPutSignal || kind == OpKind::kSignal || kind == OpKind::kWaitSignal; }
+
+  /// A wait names whose signals it takes, unless there is one other only. What is put begins the window of the other, which a line registers.
+  void signal(const Operation& operation) {
+    if (operation.comm == kNoComm || member(operation.comm, rank_) < 0) return fail(operation, "this rank is no member");
+    ncclComm_t comm = comms_[to_size(operation.comm)];
+    if (comm == nullptr) return fail(operation, "the communicator has not been made");
+    const auto& members = job_.communicator(operation.comm).members;
+    std::int32_t partner = operation.peer;
+    if (partner < 0 && members.size() == 2) partner = members[members[0] == rank_ ? 1 : 0];
+    const int peer = is_refused(operation) ? -1 : member(operation.comm, partner);
+    if (peer < 0 && !is_refused(operation)) return fail(operation, "names no peer");
+    const std::uint64_t count = run_count(operation.count);
+    cudaStream_t queue = stream(operation);
+    if (operation.kind == OpKind::kSignal) return check(operation, ncclSignal(peer, 0, 0, 0, comm, queue));
+    if (operation.kind == OpKind::kWaitSignal) {
+      const auto signals = operation.count.is_none() ? 1 : static_cast<int>(std::min<std::uint64_t>(count, kMostElements));
+      ncclWaitSignalDesc_t wait{signals, peer, 0, 0};
+      return check(operation, ncclWaitSignal(1, &wait, comm, queue));
+    }
+    const auto window = windows_.find(operation.comm);
+    if (window == windows_.end()) return fail(operation, "no window_register stands before it");
+    CallBuffers& data = buffers(operation, peer, OpKind::kSend);
+    const auto type = static_cast<ncclDataType_t>(nccl_datatype(job_.datatype(operation.datatype)));
+    check(operation, ncclPutSignal(data.send(), count, type, peer, window->second, 0, 0, 0, 0, comm, queue));
+  }
+
+  /// A window takes the largest of what is put into those of its communicator.
+  void register_window(const Operation& operation, ncclComm_t comm) {
+    Operation largest = operation;
+    largest.count = Count::of(1);
+    for (const Program& program : job_.programs())
+      for (const Operation& other : program.operations)
+        if (other.kind == OpKind::kPutSignal && other.comm == operation.comm)
+          largest.count = Count::of(std::max(largest.count.number(), run_count(other.count)));
+    CallBuffers& data = buffers(largest, -1, OpKind::kSend);
+    check(operation, ncclCommWindowRegister(comm, data.receive(), largest.count.number() * 8, &windows_[operation.comm], kWindowSymmetric));
+  }
+
   void issue(const Operation& operation) {
+    if (is_signal(operation.kind)) return signal(operation);
     if (is_collective(operation.kind) || is_point_to_point(operation.kind)) {
       if (operation.comm == kNoComm || member(operation.comm, rank_) < 0) return fail(operation, "this rank is no member");
       if (operation.kind == OpKind::kInit) return init(operation);
@@ -383,11 +423,8 @@ class NcclRank {
       }
       case OpKind::kNewGroup:
         return new_group(operation);
-      case OpKind::kWindowRegister: {
-        ncclWindow_t window = nullptr;
-        CallBuffers& data = buffers(operation, -1, operation.kind);
-        return check(operation, ncclCommWindowRegister(comm, data.send(), 8, &window, kWindowSymmetric));
-      }
+      case OpKind::kWindowRegister:
+        return register_window(operation, comm);
       case OpKind::kFinalize:
         return check(operation, ncclCommFinalize(comm));
       case OpKind::kFree:
@@ -424,6 +461,7 @@ class NcclRank {
   NcclRankOptions options_;
   std::mutex mutex_{};
   std::vector<ncclComm_t> comms_;
+  std::map<CommIndex, ncclWindow_t> windows_{};
   NcclStreams streams_{};
   std::size_t new_groups_ = 0;
   std::vector<std::unique_ptr<CallBuffers>> issued_{};
