@@ -40,6 +40,7 @@ Finding pair_finding(const Describer& describe, const ChannelMatch& channel, std
   finding.communicator = describe.communicator_view(channel.comm);
   finding.position = describe.position(receiver, channel.receives[seq]);
   finding.divergent_ranks = {std::min(channel.sender, channel.receiver), std::max(channel.sender, channel.receiver)};
+  if (channel.sender == channel.receiver) finding.divergent_ranks.pop_back();
   finding.divergent_meaning = DivergentMeaning::kNoMajority;
   finding.operations = {describe.view(sender, channel.sends[seq]), describe.view(receiver, channel.receives[seq])};
   finding.evidence = {describe.evidence(sender, channel.sends[seq]), describe.evidence(receiver, channel.receives[seq])};
@@ -69,6 +70,7 @@ Finding unmatched_finding(const Describer& describe, const ChannelMatch& channel
   finding.communicator = describe.communicator_view(channel.comm);
   finding.position = describe.position(program, call);
   finding.divergent_ranks = {std::min(rank, partner), std::max(rank, partner)};
+  if (rank == partner) finding.divergent_ranks.pop_back();
   finding.divergent_meaning = DivergentMeaning::kNoMajority;
   finding.operations = {describe.view(program, call)};
   finding.evidence = {describe.evidence(program, call)};
