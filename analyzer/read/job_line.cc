@@ -56,7 +56,14 @@ void JobLineReader::begin(std::int32_t rank, SourceIndex source) {
 }
 
 Program JobLineReader::finish() {
-  if (open_groups_ > 0) warn("group_start without group_end: its operations were never launched together");
+  if (open_groups_ > 0) {
+    warn("group_start without group_end: what stands in the group was never issued");
+    for (Operation& operation : program_.operations) {
+      if (launch_ == 0 || operation.launch != launch_) continue;
+      const std::string label = fmt::format("{}, not issued: its group was not closed", op_name(operation.kind));
+      operation = {.site = operation.site, .line = operation.line, .extra = intake_.shared_extra(label, {}), .kind = OpKind::kCompute};
+    }
+  }
   return std::move(program_);
 }
 

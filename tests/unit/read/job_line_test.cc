@@ -211,6 +211,8 @@ TEST(JobLine, WarnsOfGroupsThatDoNotClose) {
   const Job job = job_with_lines({"group_end", "group_start", "send 1"});
   EXPECT_TRUE(has_warning(job, "group_end without group_start")) << all_warnings(job);
   EXPECT_TRUE(has_warning(job, "group_start without group_end"));
+  ASSERT_EQ(program_of(job, 0).operations.size(), 1U);
+  EXPECT_EQ(program_of(job, 0).operations[0].kind, OpKind::kCompute) << "was not issued";
 }
 
 TEST(JobLine, MarksWhatIsIssuedWithoutWaiting) {
