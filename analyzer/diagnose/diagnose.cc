@@ -16,6 +16,7 @@
 #include "diagnose/difference.h"
 #include "diagnose/draft.h"
 #include "diagnose/exchange_totals.h"
+#include "diagnose/grow_findings.h"
 #include "diagnose/joined_progress.h"
 #include "diagnose/message_findings.h"
 #include "diagnose/model_findings.h"
@@ -71,6 +72,7 @@ class Diagnosis {
     for (Draft& draft : exchange_drafts(describe_)) drafts_.push_back(std::move(draft));
     std::ranges::move(refused_self_messages(describe_), std::back_inserter(drafts_));
     std::ranges::move(signal_drafts(describe_), std::back_inserter(drafts_));
+    if (!is_advancing()) std::ranges::move(grow_drafts(describe_, seen_.has_value()), std::back_inserter(drafts_));
     join_differences(drafts_);
     join_stopped_ranks(describe_, standstill_, causes_, drafts_);
     add_cycles();

@@ -20,7 +20,8 @@ class OpenQuestions {
       : describe_(describe), job_(describe.job()), match_(describe.match()), advancing_(advancing), told_(told) {}
 
   std::vector<Finding> ask(bool finished) {
-    if (finished && !advancing_) {
+    const bool has_reason = std::ranges::any_of(told_, [](const Draft& draft) { return draft.finding.finding_class == "creation_not_joined"; });
+    if (finished && !advancing_ && !has_reason) {
       if (auto unfinished = unfinished_finding(describe_)) found_.push_back(std::move(*unfinished));
     }
     if (finished || advancing_) add_absent_members();

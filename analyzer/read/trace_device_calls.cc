@@ -81,7 +81,10 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
       operation.extra = intake_.shared_extra({}, extensions.name.empty() ? op_name(operation.kind) : std::string_view(extensions.name));
       // A grow that is done, of one that comes and so has no parent: its partners' are on the parent.
       if (operation.kind == OpKind::kGrow && returned && call.comm == 0) operation.kind = OpKind::kCompute;
-      else if (op_class(operation.kind) != OpClass::kLocal) operation.kind = OpKind::kOpaque;
+      else if (op_class(operation.kind) != OpClass::kLocal) {
+        if (operation.kind == OpKind::kGrow) operation.extra = grow_extra(extensions);
+        operation.kind = OpKind::kOpaque;
+      }
       if (view != nullptr && view->shared_by_threads != kNoComm) {
         operation.comm = view->shared_by_threads;
         operation.flags |= kOpThreadUnsafe;
@@ -187,6 +190,7 @@ void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExt
     if (stated_size > 0) extra.counts = {static_cast<std::uint64_t>(stated_size)};
     operation.extra = intake_.builder().extra(std::move(extra));
   }
+  if (operation.kind == OpKind::kGrow && operation.extra == 0) operation.extra = grow_extra(extensions);
   if (operation.comm == kNoComm && operation.state == OpState::kEntered) operation.kind = OpKind::kOpaque;
   // Inside a group the library only takes note of it.
   if (open_group_ != 0) {
@@ -195,6 +199,12 @@ void TraceDeviceCalls::add_creation(const trace::CallRecord& call, const CallExt
     open_launches_[open_group_].push_back(static_cast<std::uint32_t>(operations().size()));
   }
   push(operation);
+}
+
+std::uint32_t TraceDeviceCalls::grow_extra(const CallExtensions& extensions) {
+  OperationExtra extra{.native_name = "ncclCommGrow"};
+  if (extensions.has_creation && extensions.creation.members > 0) extra.counts = {static_cast<std::uint64_t>(extensions.creation.members)};
+  return intake_.builder().extra(std::move(extra));
 }
 
 void TraceDeviceCalls::add_group(const trace::CallRecord& call, Operation operation) {

@@ -72,6 +72,8 @@ class TraceDeviceCalls {
   void add_wait(const trace::CallRecord& call, const trace::IssueRecord& issue, Operation operation);
   void add_graph_launch(const trace::IssueRecord& issue, Operation operation);
   void add_creation(const trace::CallRecord& call, const CallExtensions& extensions, std::int32_t stated_size, Operation operation);
+  /// The size that a grow states.
+  std::uint32_t grow_extra(const CallExtensions& extensions);
   /// A shrink is a call of those that stay: puts it on a communicator of theirs. False where they are not known.
   bool place_shrink(const trace::CreationRecord& creation, CommIndex parent, std::span<const std::int32_t> members, Operation& operation);
   std::uint32_t push(const Operation& operation);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <ostream>
 
 #include "diagnose/diagnose.h"
@@ -192,6 +194,68 @@ TEST(NcclShrink, ListsThatDifferAreTheCauseOfWhatWaits) {
   EXPECT_NE(report.verdict, Verdict::kOrder) << "there is nothing to put in another order";
   EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{2});
   EXPECT_EQ(report_on({{"shrink a exclude=2"}, {}, {}}).findings.at(0).fix.find("every rank of the parent"), std::string::npos);
+}
+
+/// The records that a grow from two members leaves: those that are to come are on no communicator.
+Report report_on_grow(const std::string& more_ranks, const std::string& ends, int size = 4,
+                      const std::optional<Observation>& seen = std::nullopt) {
+  const std::string line = "\"all_reduce two f32[4] state=enqueued\", \"grow two counts=" + std::to_string(size) + " flags=held state=entered\"";
+  return diagnose(testing::job_from_json(R"({"library": "nccl", "groups": {"two": [0,1]}, "ranks": {"0": [)" + line + R"(], "1": [)" + line + "]" +
+                                         more_ranks + R"(}, "ends": {"0": "unknown", "1": "unknown")" + ends + "}}"), seen);
+}
+
+TEST(NcclGrow, WaitsForThoseWhoDoNotCome) {
+  const std::string comes = R"(["ncclCommGrow ? counts=4 flags=held state=entered"])";
+  const Report one = report_on_grow(R"(, "2": )" + comes + R"(, "3": [])", R"(, "2": "unknown", "3": "exited 0")");
+  ASSERT_FALSE(one.findings.empty());
+  EXPECT_EQ(one.verdict, Verdict::kImbalance);
+  EXPECT_EQ(one.findings[0].finding_class, "creation_not_joined");
+  EXPECT_EQ(one.findings[0].divergent_ranks, std::vector<std::int32_t>{3});
+  EXPECT_NE(one.findings[0].title.find("ranks 0-2 stand in the grow of two [0,1] to 4 ranks, and 1 of those"), std::string::npos) << one.findings[0].title;
+
+  const Report two = report_on_grow(R"(, "2": [], "3": [])", R"(, "2": "exited 0", "3": "exited 1")");
+  EXPECT_EQ(two.findings.at(0).divergent_ranks, (std::vector<std::int32_t>{2, 3}));
+  EXPECT_EQ(two.findings.at(0).severity, Severity::kCertain);
+
+  const Report killed = report_on_grow(R"(, "2": [], "3": [])", R"(, "2": "exited 0", "3": "killed 9")");
+  EXPECT_EQ(killed.verdict, Verdict::kOtherCause);
+  EXPECT_EQ(killed.findings.at(0).finding_class, "peer_crashed");
+  EXPECT_EQ(killed.findings.at(0).divergent_ranks, std::vector<std::int32_t>{3});
+
+  const Report some = report_on_grow(R"(, "2": [], "3": [], "4": [])", R"(, "2": "exited 0", "3": "exited 0", "4": "exited 0")");
+  EXPECT_EQ(some.verdict, Verdict::kImbalance);
+  EXPECT_TRUE(some.findings.at(0).divergent_ranks.empty()) << "which two of the three were meant is not known";
+}
+
+TEST(NcclGrow, NobodyIsAccusedWhoseRecordIsNotThere) {
+  const Report report = report_on_grow("", "");
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.verdict, Verdict::kInsufficient);
+  EXPECT_EQ(report.findings[0].finding_class, "creation_not_joined");
+  EXPECT_NE(report.findings[0].title.find("2 of those that are to come have not joined"), std::string::npos) << report.findings[0].title;
+}
+
+TEST(NcclGrow, WhoIsThereMayComeYet) {
+  const std::string running = R"(, "2": "running", "3": "running")";
+  EXPECT_EQ(report_on_grow(R"(, "2": [], "3": [])", running).verdict, Verdict::kInsufficient);
+  const Observation advances{.state = ProgressState::kAdvancing, .moved = {2, 3}};
+  const Report moving = report_on_grow(R"(, "2": [], "3": [])", running, 4, advances);
+  EXPECT_TRUE(std::ranges::none_of(moving.findings, [](const Finding& finding) { return finding.finding_class == "creation_not_joined"; }));
+  const Report stands = report_on_grow(R"(, "2": [], "3": [])", running, 4, Observation{.state = ProgressState::kStalled, .stalled_for_s = 20});
+  EXPECT_EQ(stands.verdict, Verdict::kImbalance);
+  EXPECT_EQ(stands.findings.at(0).severity, Severity::kContractViolation);
+}
+
+TEST(NcclGrow, EveryoneIsThere) {
+  const Report report = report_on_grow(R"(, "2": ["ncclCommGrow ? counts=3 flags=held state=entered"])", R"(, "2": "unknown")", 3);
+  EXPECT_TRUE(std::ranges::none_of(report.findings, [](const Finding& finding) { return finding.finding_class == "creation_not_joined"; }));
+}
+
+TEST(NcclMessages, ARankThatDiffersWithItselfIsNamedOnce) {
+  const Report report = report_on({{"batch[send 0 a f32[4]; recv 0 a f32[5]]"}, {}});
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].finding_class, "message_differs");
+  EXPECT_EQ(report.findings[0].divergent_ranks, std::vector<std::int32_t>{0});
 }
 
 TEST(NcclExchange, EmptyPartsAreSizes) {
