@@ -11,6 +11,7 @@
 #include "base/rank_ranges.h"
 #include "diagnose/collective_findings.h"
 #include "diagnose/contradictions.h"
+#include "diagnose/cycle_finding.h"
 #include "diagnose/describe.h"
 #include "diagnose/device_rules.h"
 #include "diagnose/difference.h"

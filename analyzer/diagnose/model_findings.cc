@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/rank_ranges.h"
-#include "diagnose/standstill_findings.h"
+#include "diagnose/cycle_finding.h"
 #include "diagnose/wait_graph.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
-// Findings about ranks that stand still: cycles, ranks that ended or left nothing while others wait, calls that all made
-// and none finished.
+// Findings about ranks that stand still: those that ended or left nothing while others wait, calls that all made and none
+// finished. (Cycles: cycle_finding.h.)
 #pragma once
 
 #include <optional>
@@ -14,12 +14,11 @@
 
 namespace lockstep {
 
+/// Members of a rendezvous that are not at it: job ranks, sorted.
+std::vector<std::int32_t> missing_ranks(const Job& job, const StuckGate& stuck);
+
 /// The ranks of a cause and its victims with what each waits for: causes first, victims up to a limit.
 void add_wait_for(const Describer& describe, const ReplayResult& replay, const Cause& cause, Finding& finding);
-
-/// A wait-for cycle: an order between communicators or messages, or, where records end at the hang and there is a sign for
-/// it, a number of calls that differs. (Differences between whole records are proof; see adopt_difference.)
-Finding cycle_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause);
 
 /// A rank that others wait for and that is in no call: it ended, was killed, stands elsewhere, or left no whole record.
 Finding absence_finding(const Describer& describe, const ReplayResult& replay, const Cause& cause);

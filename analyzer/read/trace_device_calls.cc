@@ -123,8 +123,8 @@ void TraceDeviceCalls::add_placed(const trace::CallRecord& call, const CallExten
   operation.launch = issue.launch;
   if (view->compare_arguments) {
     operation.count = Count::of(call.count);
-    operation.datatype = call.datatype < names_.datatypes.size() ? names_.datatypes[call.datatype] : DatatypeIndex{};
-    if (has_reduction(operation.kind) && call.redop < names_.redops.size()) operation.redop = names_.redops[call.redop];
+    operation.datatype = names_.datatype(call.datatype);
+    if (has_reduction(operation.kind)) operation.redop = names_.redop(call.redop);
   }
   if (is_collective(operation.kind)) {
     if (call.peer >= 0 && has_root(operation.kind)) operation.peer = rank_of(call.peer);

@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "model/gloo.h"
 #include "read/trace_bytes.h"
 #include "read/trace_calls.h"
+#include "read/trace_completions.h"
+#include "read/trace_counts.h"
 #include "read/trace_device_calls.h"
-#include "read/trace_requests.h"
 
 namespace lockstep {
 namespace {
@@ -50,11 +49,6 @@ constexpr auto kFacts = [] {
   return facts;
 }();
 
-template <class T>
-T at_or_none(const std::vector<T>& table, std::size_t id) {
-  return id < table.size() ? table[id] : T{};
-}
-
 class ProgramReader {
  public:
   ProgramReader(const TraceTables& tables, const RingIndex& ring, const TraceNames& names, JobIntake& intake)
@@ -63,7 +57,8 @@ class ProgramReader {
         names_(names),
         intake_(intake),
         bytes_(tables.contents),
-        requests_(intake.builder()),
+        counts_(tables, names, intake.builder()),
+        completions_(names, intake, result_),
         device_calls_(names, intake, result_),
         positions_(names.comms.size()) {}
 
@@ -73,7 +68,7 @@ class ProgramReader {
     if (ring_.several_threads) read_by_time();
     else read_in_order();
     device_calls_.finish();
-    settle_errors();
+    completions_.settle_errors();
     finish_positions();
     return std::move(result_);
   }
@@ -141,10 +136,8 @@ class ProgramReader {
   /// Everything up to here is worth nothing: calls are missing behind it.
   void lose_history() {
     operations().clear();
-    left_by_error_.clear();
-    gloo_call_ = 0;
     result_.messages.clear();
-    requests_.forget_all();
+    completions_.forget();
     device_calls_.forget();
     program().head_missing = true;
     for (Positions& positions : positions_) {
@@ -168,7 +161,7 @@ class ProgramReader {
   void add(const CallRecord& call, const CallExtensions& extensions, bool returned) {
     ++number_;
     last_ticks_ = std::max({last_ticks_, call.enter_ticks, call.return_ticks});
-    const TraceCommView* view = view_of(call.comm);
+    const TraceCommView* view = names_.comparable(call.comm);
     if (names_.nccl && call.comm < names_.comms.size() &&
         TraceDeviceCalls::takes(call, extensions, call.comm != 0 ? &names_.comms[call.comm] : nullptr)) [[unlikely]] {
       Operation operation;
@@ -193,13 +186,13 @@ class ProgramReader {
     Operation operation;
     begin(operation, call, returned);
     if ((call.flags & kUndecided) != 0 || what == OpClass::kNone || what == OpClass::kOpaque) {
-      add_opaque(operation, extensions.name.empty() ? op_name(operation.kind) : std::string_view(extensions.name));
+      operations().push_back(opaque_call(operation, extensions.name.empty() ? op_name(operation.kind) : std::string_view(extensions.name), intake_));
     } else if (is_collective(operation.kind)) {
       add_collective(call, extensions, operation);
     } else if (what == OpClass::kPointToPoint) {
       add_message(call, extensions, operation);
     } else if (what == OpClass::kCompletion) {
-      add_completion(call, extensions, operation);
+      completions_.add(call, extensions, operation);
     } else {
       operations().push_back(operation);
     }
@@ -207,27 +200,10 @@ class ProgramReader {
 
   /// What every operation has.
   void begin(Operation& operation, const CallRecord& call, bool returned) const {
-    operation.site = at_or_none(names_.sites, call.call_site);
+    operation.site = names_.site(call.call_site);
     operation.line = number_;
     operation.kind = static_cast<OpKind>(call.kind);
     operation.state = returned ? OpState::kCompleted : OpState::kEntered;
-  }
-
-  void add_opaque(Operation operation, std::string_view name) {
-    operation.kind = OpKind::kOpaque;
-    operation.extra = intake_.shared_extra({}, name);
-    operations().push_back(operation);
-  }
-
-  /// A call that meets nobody: with MPI_PROC_NULL, or a wait for nothing that is open.
-  void add_marker(Operation operation, std::string_view label) {
-    operation.kind = OpKind::kCompute;
-    operation.extra = intake_.shared_extra(label, {});
-    operations().push_back(operation);
-  }
-
-  const TraceCommView* view_of(std::uint32_t comm) const {
-    return comm < names_.comms.size() && names_.comms[comm].index != kNoComm ? &names_.comms[comm] : nullptr;
   }
 
   void add_collective(const CallRecord& call, const CallExtensions& extensions, Operation operation) {
@@ -236,12 +212,12 @@ class ProgramReader {
       return;
     }
     if (call.comm == 0 && operation.kind == OpKind::kGrow && operation.state == OpState::kCompleted && call.result == 0) {
-      add_marker(operation, "joins a communicator that grows");  // and is in it: what it does there follows
+      operations().push_back(marker_of(operation, "joins a communicator that grows", intake_));  // and is in it: what it does there follows
       return;
     }
-    const TraceCommView* view = view_of(call.comm);
+    const TraceCommView* view = names_.comparable(call.comm);
     if (view == nullptr || (call.seq == trace::kNoPosition && operation.state != OpState::kCompleted)) {
-      add_opaque(operation, op_name(operation.kind));
+      operations().push_back(opaque_call(operation, op_name(operation.kind), intake_));
       return;
     }
     if (call.seq == trace::kNoPosition) {  // made by a part of the communicator: it has no position there
@@ -286,19 +262,19 @@ class ProgramReader {
     const KindFacts& facts = kFacts[call.kind];
     operation.comm = view.index;
     operation.seq = call.seq;
-    if (call.peer >= 0 && facts.root) operation.peer = rank_of(view, call.peer);
+    if (call.peer >= 0 && facts.root) operation.peer = view.rank_of(call.peer);
     if ((call.flags & trace::kCallNonblocking) != 0) [[unlikely]] set_pending(call, operation);
     if (view.gloo) {
-      gloo_call_ = operations().size();
+      completions_.note_torch_call();
       if (call.result != 0 && operation.state != OpState::kEntered) operation.flags |= kOpFailed;
     }
     if (view.compare_arguments && facts.type) {
-      operation.datatype = at_or_none(names_.datatypes, call.datatype);
-      if (facts.reduction) operation.redop = at_or_none(names_.redops, call.redop);
+      operation.datatype = names_.datatype(call.datatype);
+      if (facts.reduction) operation.redop = names_.redop(call.redop);
       if (!facts.vector) operation.count = Count::of(call.count);
-      else add_counts(extensions, operation);
+      else counts_.add_shared(extensions, operation);
     } else if (facts.pairwise && view.compare_arguments && (call.flags & trace::kCallOpaqueArgs) == 0) [[unlikely]] {
-      add_pairwise_counts(call, extensions, view, operation);
+      counts_.add_pairwise(call, extensions, view, operation);
     }
     if (extensions.has_creation && operation.kind == OpKind::kSplit) [[unlikely]] add_split(extensions.creation, operation);
   }
@@ -306,71 +282,7 @@ class ProgramReader {
   [[gnu::noinline]] void set_pending(const CallRecord& call, Operation& operation) {
     operation.flags |= kOpNonblocking;
     if (operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
-    if (call.aux != 0) operation.handle = requests_.open(call.aux, static_cast<std::uint32_t>(operations().size() - 1));
-  }
-
-  [[gnu::noinline]] void add_counts(const CallExtensions& extensions, Operation& operation) {
-    if (extensions.has_counts[1]) operation.extra = counts_extra(extensions.counts[1]);
-    else if (extensions.has_counts[0]) operation.extra = counts_extra(extensions.counts[0]);
-  }
-
-  /// Of a gather or scatter with per-member counts, the root has them all and the others their own; of an all_to_all everyone has both.
-  [[gnu::noinline]] void add_pairwise_counts(const CallRecord& call, const CallExtensions& extensions, const TraceCommView& view,
-                                             Operation& operation) {
-    const auto& [sent, received] = extensions.counts;
-    const auto& [has_sent, has_received] = extensions.has_counts;
-    const bool to_all = operation.kind == OpKind::kAllToAllV;
-    if (!has_sent && !has_received) {
-      if (to_all) return;
-      operation.count = Count::of(call.count);
-      operation.datatype = at_or_none(names_.datatypes, call.datatype);
-      return;
-    }
-    if (to_all && has_sent && has_received && sent.datatype != received.datatype) return;
-    // In place, an all_to_all sends as much as it receives.
-    const trace::CountsRecord& first = has_sent ? sent : received;
-    const trace::CountsRecord& second = has_received ? received : sent;
-    if (first.members != view.members.size() || second.members != view.members.size()) return;
-    operation.extra = pairwise_extra(first, to_all ? &second : nullptr);
-    // Without its counts a type proves nothing: a member that gives and takes nothing may name any.
-    if (operation.extra != 0) operation.datatype = at_or_none(names_.datatypes, first.datatype);
-  }
-
-  /// 0 where the counts are not in the file, or too many different ones are.
-  std::uint32_t pairwise_extra(const trace::CountsRecord& first, const trace::CountsRecord* second) {
-    constexpr std::size_t kMost = 65536;
-    const auto key = std::tuple(first.hash, first.total, second != nullptr ? second->hash : 0, second != nullptr ? second->total : 0);
-    if (const auto known = pairwise_extras_.find(key); known != pairwise_extras_.end()) return known->second;
-    OperationExtra extra;
-    const bool whole = pairwise_extras_.size() < kMost && read_counts(first, extra.counts) &&
-                       (second == nullptr || read_counts(*second, extra.recv_counts));
-    const std::uint32_t at = whole ? intake_.builder().extra(std::move(extra)) : 0;
-    if (pairwise_extras_.size() < kMost) pairwise_extras_.emplace(key, at);
-    return at;
-  }
-
-  bool read_counts(const trace::CountsRecord& record, std::vector<std::uint64_t>& counts) const {
-    if (record.members <= std::size(record.counts)) {
-      counts.assign(record.counts, record.counts + record.members);
-      return true;
-    }
-    const TraceVector vector = at_or_none(tables_.vectors, record.vector);
-    if (vector.values != record.members) return false;
-    for (std::uint32_t i = 0; i < vector.values; ++i) counts.push_back(bytes_.get<std::uint64_t>(vector.offset + std::uint64_t{i} * 8));
-    return true;
-  }
-
-  /// Vectors are compared by what every record of them holds: the first four counts, the sum and the hash.
-  std::uint32_t counts_extra(const trace::CountsRecord& record) {
-    const auto [at, added] = counts_extras_.try_emplace(std::tuple(record.hash, record.total, record.members), 0U);
-    if (added) {
-      OperationExtra extra;
-      const std::uint32_t shown = std::min<std::uint32_t>(record.members, 4);
-      extra.counts.assign(record.counts, record.counts + shown);
-      if (record.members > shown) extra.counts.insert(extra.counts.end(), {record.total, record.hash});
-      at->second = intake_.builder().extra(std::move(extra));
-    }
-    return at->second;
+    if (call.aux != 0) operation.handle = completions_.open(call.aux, operations().size() - 1);
   }
 
   [[gnu::noinline]] void add_split(const trace::CreationRecord& creation, Operation& operation) {
@@ -408,15 +320,10 @@ class ProgramReader {
     return true;
   }
 
-  static std::int32_t rank_of(const TraceCommView& view, std::int32_t comm_rank) {
-    const auto index = static_cast<std::size_t>(comm_rank);
-    return comm_rank >= 0 && index < view.members.size() ? view.members[index] : kNoPeer;
-  }
-
   void add_message(const CallRecord& call, const CallExtensions& extensions, Operation operation) {
-    const TraceCommView* view = view_of(call.comm);
+    const TraceCommView* view = names_.comparable(call.comm);
     if (view == nullptr && call.peer != trace::kProcNull) {
-      add_opaque(operation, op_name(operation.kind));
+      operations().push_back(opaque_call(operation, op_name(operation.kind), intake_));
       return;
     }
     if (extensions.has_half) operation.launch = ++launches_;
@@ -424,7 +331,7 @@ class ProgramReader {
     if (operation.nonblocking() && operation.state == OpState::kCompleted) operation.state = OpState::kEnqueued;
     Operation first = operation;
     if (operation.nonblocking() && call.detail != 0 && call.peer != trace::kProcNull) {
-      first.handle = requests_.open(call.detail, static_cast<std::uint32_t>(operations().size()));
+      first.handle = completions_.open(call.detail, operations().size());
     }
     add_half(view, {call.peer, call.aux, call.seq, call.count, call.datatype}, first);
     if (!extensions.has_half) return;
@@ -442,135 +349,22 @@ class ProgramReader {
 
   void add_half(const TraceCommView* view, const Half& half, Operation operation) {
     if (half.peer == trace::kProcNull || view == nullptr) {
-      add_marker(operation, "message with MPI_PROC_NULL");
+      operations().push_back(marker_of(operation, "message with MPI_PROC_NULL", intake_));
       return;
     }
     if (half.peer == trace::kAnySource) {
       operation.peer = kAnyPeer;
-    } else if (operation.peer = rank_of(*view, half.peer); operation.peer == kNoPeer) {
-      add_opaque(operation, op_name(operation.kind));
+    } else if (operation.peer = view->rank_of(half.peer); operation.peer == kNoPeer) {
+      operations().push_back(opaque_call(operation, op_name(operation.kind), intake_));
       return;
     }
     operation.comm = view->index;
     operation.tag = half.tag == trace::kAnyTagWord ? kAnyTag : half.tag;
     operation.count = Count::of(half.count);
-    operation.datatype = at_or_none(names_.datatypes, half.datatype);
+    operation.datatype = names_.datatype(half.datatype);
     result_.messages.push_back({static_cast<std::uint32_t>(operations().size()), half.seq});
     operations().push_back(operation);
-    if (view->gloo) gloo_call_ = operations().size();
-  }
-
-  void add_completion(const CallRecord& call, const CallExtensions& extensions, Operation operation) {
-    if (operation.kind == OpKind::kProbe || operation.kind == OpKind::kIprobe) {
-      add_probe(call, operation);
-      return;
-    }
-    const bool returned = operation.state == OpState::kCompleted;
-    std::vector<std::uint64_t> asked(extensions.requests.begin(), extensions.requests.end());
-    if (asked.empty() && call.detail != 0) asked.push_back(call.detail);
-    if (operation.kind == OpKind::kWait || (operation.kind == OpKind::kWaitAny && asked.size() == 1)) {
-      operation.kind = OpKind::kWait;
-      add_waits(call, asked, operation);
-      return;
-    }
-    operations().push_back(operation);
-    if (!returned || (call.flags & trace::kCallSucceeded) == 0) return;
-    if (asked.size() == 1) {
-      complete(asked.front());
-    } else if (call.seq < asked.size()) {
-      complete(asked[call.seq]);
-    } else {
-      // Which of them completed is not recorded.
-      for (const std::uint64_t request : asked) {
-        if (const auto open = requests_.find(request)) operations()[open->operation].state = OpState::kUnknown;
-      }
-    }
-  }
-
-  void add_probe(const CallRecord& call, Operation operation) {
-    const TraceCommView* view = view_of(call.comm);
-    if (view == nullptr || call.peer == trace::kProcNull) {
-      add_marker(operation, op_name(operation.kind));
-      return;
-    }
-    operation.comm = view->index;
-    operation.peer = call.peer == trace::kAnySource ? kAnyPeer : rank_of(*view, call.peer);
-    operation.tag = call.aux == trace::kAnyTagWord ? kAnyTag : call.aux;
-    // A probe that returned decides nothing: the receive after it is in the record.
-    if (operation.kind == OpKind::kProbe && operation.state == OpState::kCompleted) operation.kind = OpKind::kIprobe;
-    operations().push_back(operation);
-  }
-
-  /// One wait for each request: a wait without a handle would wait for all that are open.
-  void add_waits(const CallRecord& call, const std::vector<std::uint64_t>& asked, Operation operation) {
-    if (asked.size() == 1 && joins_its_call(call, asked.front(), operation)) return;
-    bool any = false;
-    bool unknown = (call.flags & trace::kCallTruncated) != 0;
-    const bool failed = call.result != 0 && operation.state == OpState::kCompleted;
-    if (failed && names_.gloo) operation.state = OpState::kEntered;
-    for (const std::uint64_t request : asked) {
-      const auto open = requests_.find(request);
-      if (!open) {
-        unknown = unknown || request != 0;
-        continue;
-      }
-      any = true;
-      operation.handle = open->handle;
-      operations().push_back(operation);
-      if (operation.state == OpState::kCompleted) complete(request);
-      else if (failed) left_by_error_.push_back(operations().size() - 1);
-    }
-    if (operation.state != OpState::kCompleted && unknown) add_opaque(operation, "wait for a request that the record does not hold");
-    else if (!any) add_marker(operation, "wait for nothing that is open");
-  }
-
-  /// torch's own functions issue a call and wait for it in one line: that is a blocking call.
-  bool joins_its_call(const CallRecord& call, std::uint64_t request, const Operation& wait) {
-    const auto open = requests_.find(request);
-    if (!open || open->operation + 1 != operations().size() || gloo_call_ != operations().size()) return false;
-    Operation& operation = operations().back();
-    if (operation.site != wait.site || operation.state != OpState::kEnqueued) return false;
-    operation.flags = static_cast<std::uint16_t>(operation.flags & ~kOpNonblocking);
-    operation.handle = StringIndex{};
-    if (operation.kind == OpKind::kIsend) operation.kind = OpKind::kSend;
-    if (operation.kind == OpKind::kIrecv) operation.kind = OpKind::kRecv;
-    if (wait.state == OpState::kCompleted && call.result == 0) {
-      complete(request);
-      return true;
-    }
-    operation.state = OpState::kEntered;
-    if (wait.state == OpState::kCompleted) left_by_error_.push_back(operations().size() - 1);
-    requests_.close(request);
-    return true;
-  }
-
-  /// A wait that ended in an exception (a time limit, a partner that is gone) did not see its call complete. Where the program ends
-  /// behind it, that is where the rank stood; where it went on, it waited no longer.
-  void settle_errors() {
-    std::size_t last_call = 0;
-    for (std::size_t i = 0; i < operations().size(); ++i) {
-      if (is_collective(operations()[i].kind) || is_point_to_point(operations()[i].kind)) last_call = i;
-    }
-    for (const std::size_t i : left_by_error_) {
-      Operation& operation = operations()[i];
-      if (i >= last_call) continue;
-      if (operation.kind == OpKind::kWait) {
-        operation.kind = OpKind::kCompute;
-        operation.handle = StringIndex{};
-        continue;
-      }
-      operation.flags |= kOpNonblocking;
-      operation.state = OpState::kEnqueued;
-      if (operation.kind == OpKind::kSend) operation.kind = OpKind::kIsend;
-      if (operation.kind == OpKind::kRecv) operation.kind = OpKind::kIrecv;
-    }
-  }
-
-  void complete(std::uint64_t request) {
-    const auto open = requests_.find(request);
-    if (!open) return;
-    operations()[open->operation].state = OpState::kCompleted;
-    requests_.close(request);
+    if (view->gloo) completions_.note_torch_call();
   }
 
  public:
@@ -586,20 +380,29 @@ class ProgramReader {
   JobIntake& intake_;
   const TraceBytes bytes_;
   TraceProgram result_;
-  TraceRequests requests_;
+  TraceCounts counts_;
+  TraceCompletions completions_;
   TraceDeviceCalls device_calls_;
   std::vector<Positions> positions_;  // by communicator id
-  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, std::uint32_t> counts_extras_;
-  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>, std::uint32_t> pairwise_extras_;
   std::uint32_t number_ = 0;
   std::uint32_t launches_ = 0x4000'0000;  // NCCL's groups are numbered from 1
   std::uint64_t last_ticks_ = 0;
-  std::size_t gloo_call_ = 0;                 // operations up to and with the newest call of torch
-  std::vector<std::size_t> left_by_error_{};  // waits, and calls with their wait, that ended in an exception
   bool warned_order_ = false;
 };
 
 }  // namespace
+
+Operation opaque_call(Operation call, std::string_view native_name, JobIntake& intake) {
+  call.kind = OpKind::kOpaque;
+  call.extra = intake.shared_extra({}, native_name);
+  return call;
+}
+
+Operation marker_of(Operation call, std::string_view label, JobIntake& intake) {
+  call.kind = OpKind::kCompute;
+  call.extra = intake.shared_extra(label, {});
+  return call;
+}
 
 TraceProgram read_trace_program(const TraceTables& tables, const RingIndex& ring, const TraceNames& names, JobIntake& intake) {
   ProgramReader reader(tables, ring, names, intake);

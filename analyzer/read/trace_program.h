@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/job.h"
@@ -24,6 +25,12 @@ struct TraceCommView {
   CommIndex shared_by_threads = kNoComm;   ///< two threads used it at once: its calls have no order
   bool elsewhere = false;                  ///< of another rank of the same process
   std::int32_t stated_size = 0;            ///< of NCCL, where the members state different ones; else 0
+
+  /// Job rank of a rank of the communicator; kNoPeer where it has none.
+  std::int32_t rank_of(std::int32_t comm_rank) const {
+    const auto at = static_cast<std::size_t>(comm_rank);
+    return comm_rank >= 0 && at < members.size() ? members[at] : kNoPeer;
+  }
 };
 
 /// The ids of one file, translated.
@@ -39,6 +46,15 @@ struct TraceNames {
   /// every version wait for all ranks in them. False where some record lost its first calls: positions are then as recorded.
   bool creations_apart = false;
   const std::map<std::uint64_t, std::vector<std::int32_t>>* torch_groups = nullptr;  ///< members, by CreationRecord::group_hash
+
+  // By the ids of a record, which may be any: what the file does not name is empty.
+  SiteIndex site(std::size_t id) const { return id < sites.size() ? sites[id] : SiteIndex{}; }
+  DatatypeIndex datatype(std::size_t id) const { return id < datatypes.size() ? datatypes[id] : DatatypeIndex{}; }
+  RedopIndex redop(std::size_t id) const { return id < redops.size() ? redops[id] : RedopIndex{}; }
+  /// nullptr: calls on it cannot be compared.
+  const TraceCommView* comparable(std::size_t id) const {
+    return id < comms.size() && comms[id].index != kNoComm ? &comms[id] : nullptr;
+  }
 };
 
 /// Where a message stands among those between the same two ranks, as its recorder counted.
@@ -52,6 +68,11 @@ struct TraceProgram {
   std::vector<MessagePosition> messages{};  ///< in the order of the operations
   std::vector<std::string> warnings{};
 };
+
+/// `call` as one of unknown effect.
+Operation opaque_call(Operation call, std::string_view native_name, JobIntake& intake);
+/// `call` as one that meets nobody: with MPI_PROC_NULL, or a wait for nothing that is open.
+Operation marker_of(Operation call, std::string_view label, JobIntake& intake);
 
 /// Reads all calls that the ring still holds. Blocks that the process overwrites meanwhile are left out, and what stands
 /// before them with them. Operation::line is the number of the call in the file, from 1.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -18,23 +17,15 @@
 #include "read/native_names.h"
 #include "read/trace_grown.h"
 #include "read/trace_history.h"
+#include "read/trace_inputs.h"
 #include "read/trace_process.h"
 #include "read/trace_program.h"
-#include "read/trace_ranks.h"
 #include "read/trace_ring.h"
 #include "read/torch_site.h"
 #include "read/trace_tables.h"
 
 namespace lockstep {
 namespace {
-
-struct TraceInput {
-  TraceTables tables{};
-  RingIndex ring{};
-  RankPart part{};
-
-  std::int32_t rank() const { return part.rank; }
-};
 
 /// A communicator of the job, joined from the files of its members.
 struct JobComm {
@@ -50,9 +41,7 @@ class TraceSet {
       : inputs_(std::move(inputs)), intake_(intake), most_records_to_replay_(most_records_to_replay) {}
 
   void read() {
-    choose_run();
-    find_ranks();
-    choose_files();
+    choose_inputs(inputs_, builder());
     join_communicators();
     for (const TraceInput& input : inputs_) names_.push_back(names_of(input));
     programs_.resize(inputs_.size());
@@ -103,90 +92,6 @@ class TraceSet {
       }
     }
     builder().warn("agreement is shown by fingerprints of all calls and by the end of every process; the calls were not replayed");
-  }
-
-  /// Runs are never mixed: that of the youngest process is read.
-  void choose_run() {
-    const TraceInput* youngest = nullptr;
-    for (const TraceInput& input : inputs_) {
-      if (youngest == nullptr || input.tables.header.start_unix_ns > youngest->tables.header.start_unix_ns) youngest = &input;
-    }
-    const std::string run = youngest->tables.run;
-    std::set<std::string> others;
-    for (const TraceInput& input : inputs_) {
-      if (input.tables.run != run) others.insert(input.tables.run);
-    }
-    builder().set_name(run);
-    builder().set_attempt(std::max(0, youngest->tables.process.attempt));
-    if (others.empty()) return;
-    for (const std::string& other : others) builder().add_other_run(other);
-    builder().warn(fmt::format("the traces are of {} runs: {} is read, the newest", others.size() + 1, excerpt(run)));
-    std::erase_if(inputs_, [&](const TraceInput& input) { return input.tables.run != run; });
-  }
-
-  /// A process that drives several devices is several ranks.
-  void find_ranks() {
-    std::vector<TraceInput> ranks;
-    for (TraceInput& input : inputs_) {
-      std::vector<RankPart> parts = ranks_of(input.tables);
-      for (std::size_t i = 1; i < parts.size(); ++i) {
-        ranks.push_back({.tables = input.tables, .ring = input.ring, .part = std::move(parts[i])});
-      }
-      input.part = std::move(parts.front());
-      ranks.push_back(std::move(input));
-    }
-    inputs_ = std::move(ranks);
-  }
-
-  /// One file a rank. A fork of a recorded process is no rank of its own where that process has a file.
-  void choose_files() {
-    std::erase_if(inputs_, [&](const TraceInput& input) {
-      if (input.rank() >= 0) return false;
-      builder().warn(fmt::format("{}: nothing says which rank wrote it (no launcher's variables, MPI not initialised, no communicator of NCCL): not used", input.tables.path));
-      return true;
-    });
-    const auto preference = [](const TraceInput& input) {
-      return std::tuple(input.rank(), input.tables.has_state(trace::kStateForkedFrom),
-                        ~input.tables.header.start_unix_ns, input.tables.path);
-    };
-    std::ranges::sort(inputs_, {}, preference);
-    Launches launches;
-    for (std::size_t i = 1; i < inputs_.size();) {
-      const TraceTables& used = inputs_[i - 1].tables;
-      const TraceTables& other = inputs_[i].tables;
-      if (inputs_[i - 1].rank() != inputs_[i].rank()) {
-        ++i;
-        continue;
-      }
-      builder().warn(fmt::format("{} is of rank {} too, and {}: {} is used", other.path, inputs_[i].rank(),
-                                 other.has_state(trace::kStateForkedFrom) ? "of a forked process" : "older", used.path));
-      if (!other.has_state(trace::kStateForkedFrom)) {
-        launches.last_of_older = std::max(launches.last_of_older, other.header.start_unix_ns);
-        launches.first_of_newest = std::min(launches.first_of_newest, used.header.start_unix_ns);
-      }
-      inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    leave_out_older(launches);
-  }
-
-  /// Launches that nothing but the place where their ranks meet tells apart (torchrun without an id) share a run's name.
-  struct Launches {
-    std::uint64_t last_of_older = 0;                                              ///< start of the youngest file that another one replaced
-    std::uint64_t first_of_newest = std::numeric_limits<std::uint64_t>::max();   ///< start of the oldest one that did
-  };
-
-  /// A rank that left no record in the newest launch must not be read from one before. Only files that are surely of an older
-  /// one: started no later than those that were replaced, and silent since before the newest began.
-  void leave_out_older(const Launches& launches) {
-    std::erase_if(inputs_, [&](const TraceInput& input) {
-      const std::uint64_t start = input.tables.header.start_unix_ns;
-      if (start > launches.last_of_older || start >= launches.first_of_newest) return false;
-      const double last = TraceClock(input.tables, input.ring).unix_seconds(last_ticks(input.tables, input.ring));
-      constexpr double kNanosecond = 1e-9;
-      if (last == 0 || last >= static_cast<double>(launches.first_of_newest) * kNanosecond) return false;
-      builder().warn(fmt::format("{} is of an earlier launch of this run: not used", input.tables.path));
-      return true;
-    });
   }
 
   /// Those whom a grow added know the new communicator by its unique id, the others as a child of theirs. One of them has both, in its
