@@ -26,6 +26,9 @@ class Sections {
   void add_entries(std::string label, const std::vector<std::string>& texts, std::size_t minimum,
                    std::size_t lines_each);
 
+  /// Columns beside the labels.
+  std::size_t body_width() const;
+
   /// Drops entries (lines of a paragraph) from the end of sections, in the order of `dispensable` labels and
   /// down to their minimum, until `lines` is kept.
   void fit(std::size_t lines, std::span<const std::string_view> dispensable);
@@ -47,7 +50,6 @@ class Sections {
     std::string rest_text() const;
   };
 
-  std::size_t body_width() const;
   std::size_t line_count() const;
   void add(Section section);
   void write(const Section& section, std::string& out) const;

@@ -20,6 +20,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kTitleLines = 2;
+constexpr std::size_t kShortestPlace = 24;  // columns of a call site before its numbers
 constexpr std::size_t kEntryLines = 2;  // of a warning or a next step
 constexpr std::size_t kMostRows = 8;    // of ranks in calls, even where there is room for more
 
@@ -108,13 +109,17 @@ void TextReport::add_counts(const Finding& finding) {
     std::string text = counts.communicator;
     if (!counts.members.empty()) text += " [" + rank_ranges(counts.members, 30) + ']';
     if (!counts.call_site.empty()) text += " from " + counts.call_site;
+    std::string numbers;
     std::string_view separator = ": ";
     for (const auto& [calls, ranks] : ranks_by_count) {
-      text += fmt::format("{}{} {} {}", separator, named_ranks(ranks, 36),
-                          ranks.size() == 1 ? "makes" : "make", calls);
+      numbers += fmt::format("{}{} {} {}", separator, named_ranks(ranks, 36),
+                             ranks.size() == 1 ? "makes" : "make", calls);
       separator = ", ";
     }
-    texts.push_back(text);
+    // The numbers are what it is about: the place gives way.
+    const std::size_t width = sections_.body_width();
+    const std::size_t room = std::max(kShortestPlace, width - std::min(width, display_width(numbers)));
+    texts.push_back(cut_to_width(printable(text), room) + numbers);
   }
   sections_.add_entries("counts", texts, 1, 1);
 }

@@ -38,6 +38,16 @@ TEST(ReportText, PutsCauseWaitsAndCountsOfADeadlockInOrder) {
             "run     founding, attempt 1; not read: older\n");
 }
 
+TEST(ReportText, CutsThePlaceOfCountsAndNotTheNumbers) {
+  Report report = deadlock_report();
+  report.findings.front().counts[1].call_site = "train.py:36 in " + std::string(150, 'f');
+  const auto lines = lines_of(report_text(report));
+  const auto counts = std::ranges::find_if(lines, [](const std::string& line) { return contains(line, "train.py:36"); });
+  ASSERT_NE(counts, lines.end());
+  EXPECT_TRUE(counts->ends_with("f...: rank 0 makes 2, rank 1 makes 1")) << *counts;
+  EXPECT_EQ(display_width(*counts), 120U);
+}
+
 TEST(ReportText, NamesOneOutlierAmongThousands) {
   const auto lines = lines_of(report_text(large_imbalance_report()));
   EXPECT_LE(lines.size(), 24U);
