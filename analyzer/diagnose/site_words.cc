@@ -39,6 +39,12 @@ bool repeats(std::string_view via, std::string_view op) {
   return op.empty() ? via.find_first_of(" .") == std::string_view::npos : via.starts_with(op);
 }
 
+/// A comprehension or a lambda is told as the function that it stands in.
+std::string_view function_of(const Frame& frame) {
+  const std::string_view function = frame.function;
+  return function.substr(0, function.find(".<locals>.<"));
+}
+
 bool is_named(const Frame& frame) { return !frame.function.empty() && frame.function.front() != '<'; }
 
 /// `in_full`: with the user's caller, and the framework's function between.
@@ -50,10 +56,10 @@ std::string text_of(std::span<const Frame> frames, std::string_view op, bool in_
   auto user = std::ranges::find_if_not(frames, is_framework);
   if (user == frames.end()) user = frames.begin();
   std::string text = place(*user);
-  if (is_named(*user)) text += fmt::format("{}in {}", text.empty() ? "" : " ", user->function);
+  if (is_named(*user)) text += fmt::format("{}in {}", text.empty() ? "" : " ", function_of(*user));
   const auto caller = user + 1;
   if (in_full && caller != frames.end() && !is_framework(*caller) && is_named(*user) && is_named(*caller))
-    text += " < " + caller->function;
+    text += fmt::format(" < {}", function_of(*caller));
   if (user != frames.begin() && is_named(frames.front())) {
     text += fmt::format(" -> {}", frames.front().function);
     // A helper that only wraps the call says little.

@@ -2,6 +2,7 @@
 #include "read/torch_site.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -44,6 +45,21 @@ bool is_wrapper(const Frame& frame) {
          frame.function.ends_with("wrapper");
 }
 
+std::string_view last_component(std::string_view path, char separator) { return path.substr(path.find_last_of(separator) + 1); }
+
+bool is_private(const Frame& frame) {
+  return frame.function.starts_with('_') || last_component(frame.function, '.').starts_with('_') || last_component(frame.file, '/').starts_with('_');
+}
+
+/// "ZeroRedundancyOptimizer.step", the constructor too. A name without its class (sources that have no other) tells too little.
+bool is_public_method(const Frame& frame) {
+  const std::string_view function = frame.function;
+  const std::string_view name = last_component(function, '.');
+  return name.size() != function.size() && !function.starts_with('_') && function.find('<') == std::string_view::npos &&
+         (!name.starts_with('_') || name == "__init__");
+}
+
+/// The innermost function beyond those that only pass on; where that is private, the method that programs call to come there.
 std::string via_text(const std::vector<Frame>& frames, std::size_t inner) {
   if (inner == 0) return {};
   if (frames.front().file.empty()) return frames.front().function;
@@ -52,7 +68,11 @@ std::string via_text(const std::vector<Frame>& frames, std::size_t inner) {
   for (; i < inner && passes_on(frames[i]); ++i) {
     if (!is_wrapper(frames[i])) entry = frames[i].function;
   }
-  return i < inner ? frames[i].function : entry;
+  if (i == inner) return entry;
+  const std::span beyond = std::span(frames).first(inner).subspan(i);
+  if (!is_private(beyond.front())) return beyond.front().function;
+  const auto called = std::ranges::find_if(beyond, is_public_method);
+  return called != beyond.end() ? called->function : beyond.front().function;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace lockstep {
 
 /// Takes torch's frames off the inner end. What they say stands in a last frame without a file
 /// (model/via_frame.h): "all_reduce" for a plain call, "DistributedDataParallel bucket 2" or
-/// "DistributedDataParallel._sync_buffers" for a call that torch makes by itself. Where no other frame is
+/// "ZeroRedundancyOptimizer.step" for a call that torch makes by itself. Where no other frame is
 /// left, all stay. `frames` are innermost first; one of torch's C++ has a function and no file.
 CallSite torch_site(std::vector<Frame> frames);
 

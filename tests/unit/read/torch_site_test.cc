@@ -41,9 +41,31 @@ TEST(TorchSite, NamesWhatTorchDoesByItself) {
   const Frame backward{kTorch + "_tensor.py", "Tensor.backward", 488};
   EXPECT_EQ(text_of({bucket, backward, kStep, kMain}, "all_reduce"),
             "train.py:212 in train_step -> DistributedDataParallel bucket 3");
-  const Frame buffers{kTorch + "nn/parallel/distributed.py", "DistributedDataParallel._sync_buffers", 1625};
-  EXPECT_EQ(text_of({buffers, backward, kStep, kMain}, "broadcast"),
-            "train.py:212 in train_step -> DistributedDataParallel._sync_buffers");
+}
+
+TEST(TorchSite, NamesTheMethodOfTorchThatAProgramCalls) {
+  const std::string zero = kTorch + "distributed/optim/zero_redundancy_optimizer.py";
+  const Frame broadcast{kTorch + "distributed/distributed_c10d.py", "broadcast", 1400};
+  const Frame from_rank{zero, "ZeroRedundancyOptimizer._broadcast_params_from_rank", 700};
+  const Frame step{zero, "ZeroRedundancyOptimizer.step", 1100};
+  const Frame profile{kTorch + "optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper", 140};
+  EXPECT_EQ(text_of({broadcast, from_rank, step, profile, kStep}, "broadcast"), "train.py:212 in train_step -> ZeroRedundancyOptimizer.step");
+  const Frame gather{kTorch + "distributed/fsdp/_fully_shard/_fsdp_collectives.py", "foreach_all_gather", 150};
+  const Frame unshard{kTorch + "distributed/fsdp/_fully_shard/_fsdp_param_group.py", "FSDPParamGroup.unshard", 260};
+  EXPECT_EQ(text_of({gather, unshard, kStep}, "all_gather"), "train.py:212 in train_step -> FSDPParamGroup.unshard");
+  const Frame states{kTorch + "distributed/utils.py", "_sync_module_states", 200};
+  const Frame init{kTorch + "nn/parallel/distributed.py", "DistributedDataParallel.__init__", 700};
+  EXPECT_EQ(text_of({states, init, kStep}, "broadcast"), "train.py:212 in train_step -> DistributedDataParallel.__init__");
+  // Sources without classes in their names.
+  const Frame buffers{kTorch + "nn/parallel/distributed.py", "_sync_buffers", 1625};
+  const Frame forward{kTorch + "nn/parallel/distributed.py", "forward", 1600};
+  EXPECT_EQ(text_of({buffers, forward, kStep}, "broadcast"), "train.py:212 in train_step -> _sync_buffers");
+}
+
+TEST(TorchSite, TellsAComprehensionAsItsFunction) {
+  const Frame comprehension{"/home/u/train.py", "Trainer.run.<locals>.<listcomp>", 48};
+  EXPECT_EQ(text_of({kAllReduce, kStep, comprehension, kMain}, "all_reduce"), "train.py:212 in train_step < Trainer.run");
+  EXPECT_EQ(text_of({kAllReduce, comprehension, kMain}, "all_reduce"), "train.py:48 in Trainer.run");
 }
 
 TEST(TorchSite, NamesTheFrameworkBetween) {
