@@ -390,7 +390,10 @@ Finding deviation_finding(const Describer& describe, const CommunicatorDifferenc
                          return a.second != b.second;
                        }) != counts.by_rank.end();
   // Totals may agree where ranks take different branches: the lines then tell them apart.
-  const bool other_branch = finding.finding_class == "kind_differs" && counts.by_rank.size() > 1;
+  const bool other_branch = first.kind == EditKind::kSubstituted && counts.by_rank.size() > 1 &&
+                            (finding.finding_class == "kind_differs" ||
+                             describe.operation(sides.reference, (*sides.reference_calls)[first.reference]).site !=
+                                 describe.operation(sides.other, (*sides.other_calls)[first.other]).site);
   if (unequal) finding.counts.push_back(std::move(counts));
   if (unequal || other_branch) {
     for (CallCounts& site : differing_site_counts(describe, difference.comm, sides.reference, sides.other)) {

@@ -145,19 +145,22 @@ DepartureWords departure_words(const Describer& describe, const Departure& depar
   const Job& job = describe.job();
   const ProgramIndex keeping = departure.added ? departure.without : departure.call.program;
   const Operation& call = describe.operation(departure.call.program, departure.call.operation);
-  const auto told = [&](const Operation& operation) {
+  const auto told = [&](const Operation& operation, const std::string& from) {
     const std::string peer = !is_point_to_point(operation.kind)
                                  ? ""
                                  : fmt::format(" {} rank {}", is_send(operation.kind) ? "to" : "from", operation.peer);
     const std::string on = operation.comm == kNoComm ? "" : " on " + job.communicator(operation.comm).name;
-    return fmt::format("{}{}{}{}", op_name(operation.kind), peer, on, describe.from_site(operation));
+    return fmt::format("{}{}{}{}", op_name(operation.kind), peer, on, from);
   };
   const auto goes_on = [&] {
     return fmt::format("{} {} on without it", ranks_text(others), others.size() == 1 ? "goes" : "go");
   };
-  const auto make_it = [&] { return fmt::format("{} make{} {}", ranks_text(callers), callers.size() == 1 ? "s" : "", told(call)); };
-  const std::string usual = fmt::format("so far {} was followed by {}", told(describe.operation(keeping, departure.before)),
-                                        told(describe.operation(keeping, departure.usual)));
+  const auto make_it = [&] { return fmt::format("{} make{} {}", ranks_text(callers), callers.size() == 1 ? "s" : "", told(call, describe.from_site(call))); };
+  const auto told_shortly = [&](std::uint32_t operation) {
+    const Operation& habit = describe.operation(keeping, operation);
+    return told(habit, describe.from_short_site(habit));
+  };
+  const std::string usual = fmt::format("so far {} was followed by {}", told_shortly(departure.before), told_shortly(departure.usual));
   if (is_point_to_point(call.kind)) {
     const std::string_view missing = is_send(call.kind) ? "the recv" : "the send";
     return {"message_unmatched", departure.added ? fmt::format("{}, and {} in between, without {} of {}", usual, make_it(), missing,

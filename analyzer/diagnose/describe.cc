@@ -123,6 +123,11 @@ std::string Describer::from_site(const Operation& operation) const {
   return where.empty() ? "" : " from " + where;
 }
 
+std::string Describer::from_short_site(const Operation& operation) const {
+  const std::string where = short_torch_site_text(job_.site(operation.site).frames, op_name(operation.kind));
+  return where.empty() ? from_site(operation) : " from " + where;
+}
+
 std::uint32_t Describer::message_seq(ProgramIndex program, std::uint32_t index) const {
   const auto& operations = job_.program(program).operations;
   if (!takes_effect(operations[index])) return 0;

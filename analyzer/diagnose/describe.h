@@ -38,6 +38,8 @@ class Describer {
   std::string site(SiteIndex site) const;
   /// " from <site>", or "" for an unknown site.
   std::string from_site(const Operation& operation) const;
+  /// The same for a call that was told of before, or is only compared with: without callers in a program of torch.
+  std::string from_short_site(const Operation& operation) const;
 
   /// Number of a message in its channel.
   std::uint32_t message_seq(ProgramIndex program, std::uint32_t index) const;

@@ -33,7 +33,7 @@ std::string pair_text(const Describer& describe, CommIndex comm, const VectorDif
   if (pair.sent == pair.expected) {
     return fmt::format("rank {} sends {} to rank {}, which expects {}", pair.sender, type_of(pair.sender), pair.receiver, type_of(pair.receiver));
   }
-  return fmt::format("rank {} sends {}{} to rank {}, which expects {}", pair.sender, pair.sent, with_unit ? " elements" : "", pair.receiver,
+  return fmt::format("rank {} sends {}{} to rank {}, which expects {}", pair.sender, pair.sent, !with_unit ? "" : (pair.sent == 1 ? " element" : " elements"), pair.receiver,
                      pair.expected);
 }
 

@@ -134,6 +134,18 @@ TEST(DiagnoseHang, TellsALoopThatRunsLongerByItsCallSite) {
   EXPECT_NE(finding.explanation.find("norm"), std::string::npos);
 }
 
+TEST(DiagnoseHang, CountsTheLinesBehindCallsOfOtherSizes) {
+  // One kind of call, but of two lines of the program: as many calls in all, and not of each line.
+  const Report report = diagnose(make_job(kTwo, {{"all_reduce g f32[9] site=backward@t.py:5", "all_reduce g f32[9] site=backward@t.py:5 state=entered"},
+                                                {"all_reduce g f32[9] site=backward@t.py:5", "all_reduce g f32[1] site=log@t.py:8 state=entered"}},
+                                          {{0, "running"}, {1, "running"}}));
+  ASSERT_EQ(report.verdict, Verdict::kMismatch);
+  std::map<std::string, std::map<std::int32_t, std::uint64_t>> counts;
+  for (const CallCounts& count : report.findings.front().counts) counts[count.call_site] = count.by_rank;
+  EXPECT_EQ(counts["backward (t.py:5)"], (std::map<std::int32_t, std::uint64_t>{{0, 2}, {1, 1}}));
+  EXPECT_EQ(counts["log (t.py:8)"], (std::map<std::int32_t, std::uint64_t>{{0, 0}, {1, 1}}));
+}
+
 TEST(DiagnoseHang, DoesNotChooseBetweenExplanationsWithoutASign) {
   const Report report = diagnose(make_job(
       kTwoGroups, {{"all_reduce a f32[1] state=entered"}, {"all_reduce b f32[1] state=entered"}}, {{0, "running"}, {1, "running"}}));
