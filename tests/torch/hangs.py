@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""One script of examples/torch_hangs: it hangs, is recorded, explained while it stands and after it was killed; its
-repaired twin ends, is consistent, and prints what it prints without the recorder.
-Usage: hangs.py LOCKSTEP LIBLOCKSTEP NAME
+"""One script of examples/torch_hangs, or one fault of fault_programs.py beside this file: it hangs, is recorded, explained while it stands and
+after it was killed; its repaired twin ends, is consistent, and prints what it prints without the recorder.
+Usage: hangs.py LOCKSTEP LIBLOCKSTEP NAME, or hangs.py LOCKSTEP LIBLOCKSTEP fault_programs FAULT
 
 LOCKSTEP_TORCH_PYTHON is another interpreter than /usr/bin/python3, LOCKSTEP_TORCH_LAUNCHER=torchrun has the ranks started by torchrun.
 
-What must be said stands in NAME.expected.json beside the script. Nothing depends on how long anything takes: a job
+What must be said stands in NAME.expected.json beside the script (that of the faults under their names); `"ends": true` is a job that gloo ends with
+an error instead of leaving it to hang. Nothing depends on how long anything takes: a job
 counts as standing when its traces do not change and its threads do not want the processor, over several looks.
 """
 import hashlib
@@ -20,7 +21,10 @@ import sys
 import tempfile
 import time
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "torch_hangs"
+from gloo_lines import without_gloo
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[1] / "examples" / "torch_hangs"
 PYTHON = os.environ.get("LOCKSTEP_TORCH_PYTHON", "/usr/bin/python3")
 BY_TORCHRUN = os.environ.get("LOCKSTEP_TORCH_LAUNCHER") == "torchrun"
 SKIPPED = 77
@@ -29,6 +33,8 @@ LOOKS = 12
 
 lockstep, library = (os.path.abspath(path) for path in sys.argv[1:3])
 name = sys.argv[3]
+fault = sys.argv[4:5]
+folder = HERE if fault else EXAMPLES
 problems = []
 
 
@@ -51,18 +57,12 @@ def start(ranks, arguments, traces):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     if traces is not None:
         environment.update(LD_PRELOAD=library, LOCKSTEP_DIR=str(traces), LOCKSTEP_RING="256k")
-    launcher = ["launch.py", str(ranks)]
+    launcher = [str(EXAMPLES / "launch.py"), str(ranks)]
     if BY_TORCHRUN:
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=%d" % ranks]
         environment["OMP_NUM_THREADS"] = "1"
-    return subprocess.Popen([PYTHON, *launcher, name + ".py", *arguments], cwd=EXAMPLES, env=environment,
+    return subprocess.Popen([PYTHON, *launcher, name + ".py", *fault, *arguments], cwd=folder, env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-
-
-def without_gloo(out):
-    """The lines of the program, in any order: gloo of torch 2.8 tells of its connections in pieces, which ranks mix up."""
-    out = re.sub(r"\[Gloo\] Rank|is connected to|peer ranks\.|Expected number of connected peer ranks is :", "", out)
-    return sorted(line for line in out.splitlines() if re.search(r"[^\d\s.]", line))
 
 
 def finish(process):
@@ -75,7 +75,7 @@ def finish(process):
         problems.append("a run that must end does not: %s %s" % (out, err))
     # Lines of torch's C++ logger carry time and process; those of several ranks come in any order.
     err = sorted(re.sub(r"^(\[\w+\]:)?\[?[WIE]\d{4,8} [\d:.]+ +(\d+ )?", "", line) for line in err.splitlines())
-    return process.returncode, without_gloo(out) if BY_TORCHRUN else out, err
+    return process.returncode, without_gloo(out) if BY_TORCHRUN or fault else out, err
 
 
 def children(pid):
@@ -113,6 +113,15 @@ def is_busy(pid):
     return False
 
 
+def expected_of(version):
+    expected = json.loads((folder / (name + ".expected.json")).read_text())
+    if fault:
+        expected = expected[fault[0]]
+    if not version.startswith("1."):
+        expected.update(expected.get("torch 2", {}))  # where it comes to a standstill elsewhere
+    return expected
+
+
 def wait_until_it_stands(process, ranks, traces):
     """A rank that works wants the processor at nearly every look; one that asks a store now and then, at some."""
     deadline = time.monotonic() + PATIENCE_S
@@ -141,7 +150,7 @@ def check(traces, *options):
 
 
 def source_line(call):
-    lines = (EXAMPLES / (name + ".py")).read_text().splitlines()
+    lines = (folder / (name + ".py")).read_text().splitlines()
     numbers = [number for number, text in enumerate(lines, 1) if text.strip() == call["line"]]
     expect(numbers, "%s is no line of the script" % call["line"])
     return numbers
@@ -158,7 +167,7 @@ def via_of(view):
 
 
 def check_call(call, finding, text):
-    views = finding.get("operations", []) + [wait["operation"] for wait in finding.get("wait_for", [])]
+    views = finding.get("operations", []) + [wait["operation"] for wait in finding.get("wait_for", []) if wait.get("operation")]
     views = [view for view in views if view["rank"] in call["ranks"] and view.get("op") == call["op"]]
     numbers = source_line(call)
     told = [view for view in views if own_frames(view) and own_frames(view)[0].get("line") in numbers]
@@ -208,22 +217,23 @@ def check_findings(expected, version, when, traces):
 
 def main():
     version = torch_version()
-    expected = json.loads((EXAMPLES / (name + ".expected.json")).read_text())
-    if not version.startswith("1."):
-        expected.update(expected.get("torch 2", {}))  # where it comes to a standstill elsewhere
+    expected = expected_of(version)
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="torch_hangs."))
     process = start(expected["ranks"], [], scratch / "hang")
     try:
-        wait_until_it_stands(process, expected["ranks"], scratch / "hang")
-        if not problems:
-            check_findings(expected, version, "while it stands", scratch / "hang")
+        if expected.get("ends"):
+            process.wait(timeout=PATIENCE_S)
+        else:
+            wait_until_it_stands(process, expected["ranks"], scratch / "hang")
+            if not problems:
+                check_findings(expected, version, "while it stands", scratch / "hang")
     finally:
         kill(process)
         out, err = process.communicate()
     if problems and process.returncode != -signal.SIGKILL:
         problems.append("its output: %s %s" % (out, err))
     if (scratch / "hang").exists():
-        check_findings(expected, version, "after it was killed", scratch / "hang")
+        check_findings(expected, version, "when it had ended", scratch / "hang")
 
     plain = finish(start(expected["ranks"], ["--fixed"], None))
     recorded = finish(start(expected["ranks"], ["--fixed"], scratch / "fixed"))

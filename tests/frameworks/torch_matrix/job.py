@@ -101,6 +101,23 @@ def groups():
     dist.destroy_process_group(pair)
 
 
+def splitting():
+    """split_group, where torch has it and gloo can; what it refuses, it refuses as ever."""
+    if not hasattr(dist, "split_group"):
+        return say("no split_group")
+    dist.all_reduce(numbers())
+    for ranks in ([[0, 1]], [[0], [1]], []):
+        try:
+            group = dist.split_group(split_ranks=ranks)
+            x = numbers()
+            dist.all_reduce(x, group=group)
+            say("split", ranks, x)
+            dist.destroy_process_group(group)
+        except Exception as error:
+            say("split", ranks, type(error).__name__, str(error).splitlines()[0][:90])
+    dist.barrier()
+
+
 def a_thread():
     def call():
         x = numbers()
