@@ -162,6 +162,11 @@ const CycleCall* most_telling(const Describer& describe, const std::vector<Cycle
   return best;
 }
 
+/// Of a new group: by all ranks of the job. (A shrink is a call of those that stay, a create_group of those in it.)
+bool is_made_by_all_members(OpKind kind) {
+  return kind == OpKind::kNewGroup || kind == OpKind::kSplit || kind == OpKind::kSplitType || kind == OpKind::kDup || kind == OpKind::kCreate;
+}
+
 void explain_order(const Describer& describe, const CycleReader& reader, const ReplayResult& replay, const Cause& cause,
                    bool recorded_only, Finding& finding) {
   finding.finding_class = reader.all_messages() ? "message_order" : "order_across_communicators";
@@ -209,8 +214,8 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
                                              : "issue calls on different groups in one order on all ranks that share them";
   const auto makes_group = [&](std::size_t s) {
     const BlockedOperation* blocked = reader.blocked_at(s);
-    return blocked != nullptr && describe.operation(blocked->program, blocked->operation).kind == OpKind::kNewGroup &&
-           !replay.stuck[s].never.empty();
+    if (blocked == nullptr || replay.stuck[s].never.empty()) return false;
+    return is_made_by_all_members(describe.operation(blocked->program, blocked->operation).kind);
   };
   const auto group = std::ranges::find_if(cause.stuck, makes_group);
   if (recorded_only && group != cause.stuck.end()) {
@@ -219,10 +224,15 @@ void explain_order(const Describer& describe, const CycleReader& reader, const R
     for (const ProgramIndex program : stuck.arrived) callers.push_back(describe.job().program(program).rank);
     std::ranges::sort(callers);
     finding.finding_class = "creation_not_joined";
-    finding.explanation = fmt::format("{} {} in new_group, which {} {} not called; ", ranks_text(callers), callers.size() == 1 ? "is" : "are",
-                                      ranks_text(stuck.never), stuck.never.size() == 1 ? "has" : "have") +
+    const BlockedOperation& made = *reader.blocked_at(*group);
+    const Operation& creation = describe.operation(made.program, made.operation);
+    finding.explanation = fmt::format("{} {} in {}, which {} {} not called; ", ranks_text(callers), callers.size() == 1 ? "is" : "are",
+                                      op_name(creation.kind), ranks_text(stuck.never), stuck.never.size() == 1 ? "has" : "have") +
                           finding.explanation;
-    finding.fix = "call new_group on every rank, members of the group or not, and in one order with the other calls that all ranks make";
+    finding.fix = creation.kind == OpKind::kNewGroup
+                      ? "call new_group on every rank, members of the group or not, and in one order with the other calls that all ranks make"
+                      : fmt::format("call {} on every rank of {}, and in one order with their other calls", op_name(creation.kind),
+                                    describe.communicator(creation.comm));
   }
 }
 
