@@ -7,16 +7,35 @@ The output of the ranks is what they print. The status is that of the first rank
 fails leaves the others as they are, so a job that hangs after it hangs here, too. Ctrl-C and SIGTERM end all of them.
 """
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 
 
+CLAIMS = []  # held for the life of this process
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port on which rank 0 can listen a second later. The kernel would name a free one, too, and might meanwhile give it to
+    any connection on this machine; so this one is below those that it gives away, and claimed from other callers of this
+    function by a name (of an abstract socket: nothing is left behind)."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first_given_away = int(file.read().split()[0])
+    ports = range(first_given_away - 10000, first_given_away) if first_given_away > 12000 else range(12000, 60000)
+    while True:
+        port = random.choice(ports)
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            claim.bind(f"\0lockstep-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("", port))
+        except OSError:  # taken
+            claim.close()
+            continue
+        CLAIMS.append(claim)
+        return port
 
 
 def main():

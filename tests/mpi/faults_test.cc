@@ -64,7 +64,8 @@ TEST_P(Faults, LeaveATraceThatShowsThem) {
   const TemporaryDirectory directory;
   const HostRun run =
       run_mpi(implementation, fault.ranks, fault.program, {}, recorded_into(directory.path()));
-  EXPECT_TRUE(!run.timed_out || launcher_outlived_its_ranks(run)) << run.err;
+  // Open MPI's launcher now and then stays on a busy machine after its ranks have ended themselves; it is not recorded.
+  EXPECT_FALSE(run.timed_out) << run.err;
   const std::vector<ReadTrace> traces = read_traces(directory.path());
   ASSERT_EQ(traces.size(), static_cast<std::size_t>(fault.ranks)) << run.err;
   for (const ReadTrace& trace : traces) EXPECT_EQ(trace.problems, std::vector<std::string>{});

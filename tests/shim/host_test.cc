@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "compare_traces.h"
@@ -213,6 +214,16 @@ TEST(Host, PollsInTurnAreOneRecordEach) {
   EXPECT_EQ(kinds, "init isend isend test test test all_reduce ");
   EXPECT_EQ(traces[0].calls[3].record.count, 1000U);
   EXPECT_EQ(traces[0].calls[4].record.count, 1000U);
+}
+
+// Of run_host itself: a launcher of others that hangs after its ranks have ended is not what a test is about.
+TEST(Launcher, ThatOutlivesItsChildrenIsEnded) {
+  HostOptions options;
+  options.is_launcher = true;
+  const HostRun run = run_host({"sh", "-c", "sleep 2; exec sleep 50"}, options);
+  EXPECT_TRUE(run.outlived_its_children);
+  EXPECT_FALSE(run.timed_out);
+  EXPECT_EQ(run.signal, SIGKILL);
 }
 
 }  // namespace

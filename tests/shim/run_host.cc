@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 namespace lockstep::shim_test {
 namespace {
@@ -42,6 +44,48 @@ void drain(int file, std::string& text, bool& open) {
     open = false;
 }
 
+/// One that has ended and was not waited for does not live.
+bool lives(pid_t process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  const std::size_t state = text.rfind(')') + 2;
+  return state < text.size() && text[state] != 'Z';
+}
+
+bool has_living_child(pid_t process) {
+  std::error_code error;
+  std::filesystem::directory_iterator threads("/proc/" + std::to_string(process) + "/task", error);
+  for (; !error && threads != std::filesystem::directory_iterator{}; threads.increment(error)) {
+    std::ifstream children(threads->path() / "children");
+    for (pid_t child = 0; children >> child;) {
+      if (lives(child)) return true;
+    }
+  }
+  return false;
+}
+
+/// Watches a launcher: for how long it has had no child, once it had one.
+class Childlessness {
+ public:
+  explicit Childlessness(pid_t process) : process_(process) {}
+
+  bool lasts(std::chrono::seconds limit) {
+    const auto now = std::chrono::steady_clock::now();
+    if (has_living_child(process_)) {
+      had_child_ = true;
+      last_child_ = now;
+      return false;
+    }
+    return had_child_ && now - last_child_ > limit;
+  }
+
+ private:
+  pid_t process_;
+  bool had_child_ = false;
+  std::chrono::steady_clock::time_point last_child_{};
+};
+
 }  // namespace
 
 HostRun run_host(const std::vector<std::string>& command, const HostOptions& options) {
@@ -57,12 +101,16 @@ HostRun run_host(const std::vector<std::string>& command, const HostOptions& opt
   close(err[1]);
   bool out_open = true;
   bool err_open = true;
+  Childlessness childlessness(child);
   while (out_open || err_open) {
     const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started).count();
     const auto left = options.timeout_s * 1000 - spent;
     pollfd files[2] = {{out_open ? out[0] : -1, POLLIN, 0}, {err_open ? err[0] : -1, POLLIN, 0}};
-    if (left <= 0 || poll(files, 2, static_cast<int>(left)) == 0) {
-      run.timed_out = true;
+    const auto pause = options.is_launcher ? std::min<long>(left, 500) : left;
+    if (left <= 0 || poll(files, 2, static_cast<int>(pause)) == 0) {
+      run.timed_out = left <= 0;
+      run.outlived_its_children = options.is_launcher && childlessness.lasts(std::chrono::seconds(10));
+      if (!run.timed_out && !run.outlived_its_children) continue;
       kill(-child, SIGKILL);
       break;
     }

@@ -13,6 +13,7 @@ struct HostRun {
   int status = -1;  ///< exit status; -1 when a signal ended it
   int signal = 0;
   bool timed_out = false;  ///< this helper killed it
+  bool outlived_its_children = false;  ///< this helper killed it, see HostOptions::is_launcher
   double seconds = 0;
   std::string out{};
   std::string err{};
@@ -24,6 +25,7 @@ struct HostOptions {
   int timeout_s = 60;
   std::string directory{};              ///< working directory
   std::function<void()> before_exec{};  ///< in the child: limits, umask
+  bool is_launcher = false;  ///< of processes that are judged, not it: killed where it stays ten seconds after the last of them has ended
 };
 
 /// Never throws; a program that cannot be started has status 127.

@@ -3,10 +3,12 @@
 Two jobs, one with and one without the recorder, live side by side and take turns in blocks of calls, so that both meet the same machine:
 a one-element all_reduce between two ranks (as a ratio), and in a group of one rank, where nothing is waited for (as ns a call)."""
 import os
-import socket
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../examples/torch_hangs"))
+from launch import free_port
 
 BLOCK = 300
 ROUNDS = 60
@@ -36,9 +38,7 @@ for line in sys.stdin:
 
 
 def start(python, library, traces):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo",
                        OMP_NUM_THREADS="1")
     if library:

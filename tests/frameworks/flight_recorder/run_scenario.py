@@ -6,7 +6,6 @@ signal handler would), failed/rank_<N> (those that ranks wrote when an exception
 import datetime
 import os
 import pathlib
-import socket
 import sys
 import threading
 import time
@@ -16,6 +15,9 @@ import torch
 import torch.distributed as dist
 
 import scenarios
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "torch_hangs"))
+from launch import free_port
 
 DUMP_AFTER = float(os.environ.setdefault("LOCKSTEP_DUMP_AFTER", "5"))
 TIMEOUT = DUMP_AFTER + 7  # of the groups
@@ -63,9 +65,7 @@ def start(name, folder):
     function = scenarios.SCENARIOS[name]
     for sub in ("hanging", "failed"):
         (folder / sub).mkdir(parents=True, exist_ok=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     pids = []
     for rank in range(function.truth.ranks):
         pid = os.fork()

@@ -8,19 +8,15 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[2] / "examples" / "torch_hangs"))
+from launch import free_port
+
 SECONDS = 900
 MILD = ("unsafe", "note")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def torchrun(ranks, script, *arguments):
@@ -47,7 +43,7 @@ JOBS = {
 def run(python, command, environment, folder):
     """(exit status, sorted lines of standard output), and standard error. Lines of several ranks come in any order."""
     folder.mkdir(parents=True)
-    port = free_port()
+    port = str(free_port())
     words = [python, *(port if word == "PORT" else word for word in command)]
     own = {**os.environ, **environment, "TMPDIR": str(folder)}
     with open(folder / "out", "w+") as out, open(folder / "err", "w+") as err:

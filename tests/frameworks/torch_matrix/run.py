@@ -8,13 +8,13 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "torch"))
+sys.path[:0] = [str(HERE.parents[1] / "torch"), str(HERE.parents[2] / "examples" / "torch_hangs")]
 from gloo_lines import without_gloo
+from launch import free_port
 
 SHARED_OUTPUT = ("spawn", "forkserver")  # several processes write to the one of rank 0
 EVERYWHERE = {  # job -> verdicts that fit
@@ -33,12 +33,6 @@ EVERYWHERE = {  # job -> verdicts that fit
     "without-torch": ("nothing",),
 }
 NEWEST = {"functional,meshes": ("consistent",), "fsdp2": ("consistent",), "pipelining": ("consistent",), "compiled": ("consistent",)}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def run_job(python, command, environment, seconds=240):

@@ -1,15 +1,14 @@
 """Runs a small torch.distributed program on gloo: torch_host.py MODE [RANKS]. The process that starts the ranks does not import torch; it prints
 what they said in the order of ranks, and its exit status is theirs in one number."""
 import os
-import socket
 import subprocess
 import sys
 
 
 def start_ranks(mode, count):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../examples/torch_hangs"))
+    from launch import free_port  # here, so that the path of the ranks is as it was
+    port = free_port()
     ranks = []
     for rank in range(count):
         environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(count), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1",
