@@ -88,6 +88,12 @@ bool is_wrapper(std::string_view file) {
          file.ends_with("torch/utils/_contextlib.py");
 }
 
+/// Whether `text` is `literal`, whose length it has: compared in place, without a call, as each field of each entry is.
+template <std::size_t kSize>
+bool is(std::string_view text, const char (&literal)[kSize]) {
+  return __builtin_memcmp(text.data(), literal, kSize - 1) == 0;
+}
+
 bool is_ending_name(std::string_view name) {
   if (name == "coalesced") return true;
   // "ALLGATHER_coalesced" is an end; "allgather_into_tensor_coalesced" is a call.
@@ -111,49 +117,49 @@ FlightEntries::Fields FlightEntries::fields_of(std::span<const PlainValue> pairs
     const PlainValue& value = pairs[i + 1];
     switch (key.size()) {
       case 5:
-        if (key == "pg_id") fields.id = value.as_integer(-1);
-        if (key == "op_id") fields.op = value.as_integer(-1);
-        if (key == "state") fields.state = value.as_text();
+        if (is(key, "pg_id")) fields.id = value.as_integer(-1);
+        if (is(key, "op_id")) fields.op = value.as_integer(-1);
+        if (is(key, "state")) fields.state = value.as_text();
         break;
       case 6:
-        if (key == "frames") fields.frames = value;
-        if (key == "is_p2p") fields.is_message = value.as_bool();
-        if (key == "seq_id") old_seq = value.as_integer(-1);
+        if (is(key, "frames")) fields.frames = value;
+        if (is(key, "is_p2p")) fields.is_message = value.as_bool();
+        if (is(key, "seq_id")) old_seq = value.as_integer(-1);
         break;
       case 7:
-        if (key == "retired") fields.retired = value.as_bool();
+        if (is(key, "retired")) fields.retired = value.as_bool();
         break;
       case 9:
-        if (key == "record_id") fields.record = value.as_integer(-1);
+        if (is(key, "record_id")) fields.record = value.as_integer(-1);
         break;
       case 10:
-        if (key == "p2p_seq_id") fields.message_seq = value.as_integer(-1);
+        if (is(key, "p2p_seq_id")) fields.message_seq = value.as_integer(-1);
         break;
       case 11:
-        if (key == "input_sizes") fields.input_sizes = value;
+        if (is(key, "input_sizes")) fields.input_sizes = value;
         break;
       case 12:
-        if (key == "output_sizes") fields.output_sizes = value;
-        if (key == "input_dtypes") fields.input_types = value;
+        if (is(key, "output_sizes")) fields.output_sizes = value;
+        if (is(key, "input_dtypes")) fields.input_types = value;
         break;
       case 13:
-        if (key == "output_dtypes") fields.output_types = value;
-        if (key == "process_group") fields.group = value;
+        if (is(key, "output_dtypes")) fields.output_types = value;
+        if (is(key, "process_group")) fields.group = value;
         break;
       case 14:
-        if (key == "profiling_name") fields.name = value.as_text();
+        if (is(key, "profiling_name")) fields.name = value.as_text();
         break;
       case 15:
-        if (key == "time_created_ns") fields.created_ns = value.as_integer(0);
+        if (is(key, "time_created_ns")) fields.created_ns = value.as_integer(0);
         break;
       case 17:
-        if (key == "collective_seq_id") fields.collective_seq = value.as_integer(-1);
+        if (is(key, "collective_seq_id")) fields.collective_seq = value.as_integer(-1);
         break;
       case 26:
-        if (key == "time_discovered_started_ns") fields.started_ns = value.as_integer(0);
+        if (is(key, "time_discovered_started_ns")) fields.started_ns = value.as_integer(0);
         break;
       case 28:
-        if (key == "time_discovered_completed_ns") fields.completed_ns = value.as_integer(0);
+        if (is(key, "time_discovered_completed_ns")) fields.completed_ns = value.as_integer(0);
         break;
       default:
         break;

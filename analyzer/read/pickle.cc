@@ -62,6 +62,11 @@ class PickleReader {
     while (at_ != end_) {
       opcode_at_ = at_;
       const std::uint8_t opcode = *at_++;
+      // A dump is mostly names that it had before: a branch of their own is foretold better than the one jump of all opcodes.
+      if (opcode == kBinGet && at_ != end_ && *at_ < memo_.size()) {
+        if (!builder_.push(memo_[*at_++])) return stop(opcode);
+        continue;
+      }
       if (opcode == kStop) return std::nullopt;
       if (!step(opcode)) return stop(opcode);
     }

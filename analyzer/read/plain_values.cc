@@ -15,7 +15,8 @@ std::int64_t PlainValue::as_integer(std::int64_t otherwise) const {
   return problem == std::errc{} && at == end ? value : otherwise;
 }
 
-bool PlainBuilder::push(PlainValue value) {
+/// Apart, so that the push of a value that has room is some instructions at each place.
+bool PlainBuilder::grow_and_push(PlainValue value) {
   if (stack_.size() >= kMostValues) return refuse("has too many values");
   stack_.push_back(value);
   return true;

@@ -97,7 +97,11 @@ class PlainBuilder : public PlainValues {
 
   explicit PlainBuilder(RecordSink& sink) : sink_(sink) {}
 
-  bool push(PlainValue value);
+  bool push(PlainValue value) {
+    if (stack_.size() == stack_.capacity()) return grow_and_push(value);
+    stack_.push_back(value);
+    return true;
+  }
   bool push_container(PlainTag tag);
   bool mark();
   bool pop();
@@ -131,6 +135,7 @@ class PlainBuilder : public PlainValues {
     error_ = why;
     return false;
   }
+  bool grow_and_push(PlainValue value);
   bool is_record_list(std::size_t place) const;
   bool put(PlainValue container, std::span<const PlainValue> items);
   void take(std::span<const PlainValue> fields, PlainValue& record);
