@@ -63,11 +63,7 @@ int run_explain(std::span<const std::string_view> args) {
 
   if (const std::string covering = texts_of_report_class(id); !covering.empty()) return write_stdout(covering) ? kExitConsistent : kExitInternal;
   const FindingClass* entry = find_class(id);
-  if (entry == nullptr) {
-    std::vector<std::string_view> ids;
-    for (const FindingClass& known : finding_classes()) ids.push_back(known.id);
-    return usage_error(kExplainSubcommand, fmt::format("no class '{}'{}", id, did_you_mean(id, ids)));
-  }
+  if (entry == nullptr) return usage_error(kExplainSubcommand, no_such_class(id));
   return write_stdout(class_text(*entry)) ? kExitConsistent : kExitInternal;
 }
 

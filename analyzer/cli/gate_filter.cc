@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/mapped_file.h"
+#include "cli/nearest.h"
 #include "plan/json_fields.h"
 #include "report/fingerprint.h"
 
@@ -111,9 +112,11 @@ Result<bool> apply_suppressions(const std::string& path, Report& report) {
       make_note(finding, fmt::format("accepted: {}", reason));
       used = true;
     }
-    if (!used)
-      report.input_quality.warnings.push_back(
-          fmt::format("{} matches no finding any more", root.path_of("suppressions", i)));
+    if (used) continue;
+    const bool misspelt = !finding_class.empty() && find_class(finding_class) == nullptr;
+    report.input_quality.warnings.push_back(misspelt
+                                                ? fmt::format("{}: {}", fields.path_of("class"), no_such_class(finding_class))
+                                                : fmt::format("{} matches no finding any more", root.path_of("suppressions", i)));
   }
   if (error) return *error;
   settle(report);

@@ -7,6 +7,9 @@
 #include <numeric>
 #include <vector>
 
+#include "diagnose/finding.h"
+#include "report/printable.h"
+
 namespace lockstep {
 namespace {
 
@@ -43,6 +46,12 @@ std::string_view nearest_word(std::string_view typed, std::span<const std::strin
 std::string did_you_mean(std::string_view typed, std::span<const std::string_view> words) {
   const std::string_view word = nearest_word(typed, words);
   return word.empty() ? "" : fmt::format("; did you mean '{}'?", word);
+}
+
+std::string no_such_class(std::string_view typed) {
+  std::vector<std::string_view> ids;
+  for (const FindingClass& known : finding_classes()) ids.push_back(known.id);
+  return fmt::format("no class '{}'{}", printable(typed), did_you_mean(typed, ids));
 }
 
 }  // namespace lockstep

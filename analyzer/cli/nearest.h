@@ -14,4 +14,7 @@ std::string_view nearest_word(std::string_view typed, std::span<const std::strin
 /// "; did you mean 'check'?" or nothing: to be put after an error.
 std::string did_you_mean(std::string_view typed, std::span<const std::string_view> words);
 
+/// "no class 'kind_difers'; did you mean 'kind_differs'?"
+std::string no_such_class(std::string_view typed);
+
 }  // namespace lockstep

@@ -86,6 +86,7 @@ class Gate(unittest.TestCase):
                                       ({"class": by_class, "reason": "known", "expires": "2999-12-31"}, 0, "accepted: known"),
                                       ({"class": by_class, "reason": "known", "expires": "2020-01-31"}, 1, "expired on 2020-01-31"),
                                       ({"fingerprint": "0" * 16, "reason": "old"}, 1, "matches no finding any more"),
+                                      ({"class": by_class[:-1], "reason": "typo"}, 1, f"$.suppressions[0].class: no class '{by_class[:-1]}'; did you mean"),
                                       ({"class": by_class}, 3, "$.suppressions[0].reason: is missing"),
                                       ({"class": by_class, "reason": "  "}, 3, "reason: is missing"),
                                       ({"reason": "all"}, 3, "give either this or class"),
