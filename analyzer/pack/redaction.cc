@@ -10,19 +10,13 @@
 #include <vector>
 
 #include "lockstep/trace_record.h"
+#include "pack/record_as.h"
 
 namespace lockstep {
 namespace {
 
 using trace::SideHeader;
 using trace::SideKind;
-
-template <class T>
-T as(std::string_view bytes) {
-  T value{};
-  std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
-  return value;
-}
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; }
 

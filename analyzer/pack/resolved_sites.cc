@@ -1,27 +1,19 @@
 // See the header.
 #include "pack/resolved_sites.h"
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "lockstep/trace_record.h"
+#include "pack/record_as.h"
 
 namespace lockstep {
 namespace {
 
 using trace::SideHeader;
 using trace::SideKind;
-
-template <class T>
-T as(std::string_view bytes) {
-  T value{};
-  std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
-  return value;
-}
 
 struct Module {
   std::string path{};

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "lockstep/trace_record.h"
+#include "pack/record_as.h"
 #include "read/trace_bytes.h"
 
 namespace lockstep {
@@ -24,13 +25,6 @@ std::string copy_bytes(const TraceBytes& file, std::uint64_t at, std::uint64_t b
   std::string result(file.data(at), bytes);
   std::atomic_thread_fence(std::memory_order_acquire);  // what is loaded to confirm it is loaded after it
   return result;
-}
-
-template <class T>
-T as(std::string_view bytes) {
-  T value{};
-  std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
-  return value;
 }
 
 /// A block of the ring that is open or full.
