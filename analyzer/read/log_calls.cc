@@ -138,6 +138,7 @@ std::map<std::int32_t, ReportedPlace> LogCalls::places() const {
 
 bool LogCalls::read_init(std::string_view text) {
   static const RE2 kInit(R"((?:([^\s:\[\]]+):(\d+):\d+ )?\[(\d+)\] NCCL INFO .*\bcomm (\S+) rank (\d+) n[rR]anks (\d+).*?(?:commId (0x[0-9a-f]+))?(?: commHash (0x[0-9a-f]+))?(?: - |$))");
+  static const RE2 kSplit(R"( parent (\S+) (?:splitCount|childCount) (\d+) color (-?\d+))");
   std::string host, pid, comm, id;
   int device = 0;
   Identity identity;
@@ -146,6 +147,9 @@ bool LogCalls::read_init(std::string_view text) {
   identity.device = device;
   identity.id = std::string(comm_id.data(), comm_id.size());
   if (!hash.empty()) identity.id = std::string(hash.data(), hash.size());
+  // A split without an id of its own: equal on all its ranks are the parent, the how manieth split of it, and the colour.
+  std::string count, color;
+  if (identity.id.empty() && RE2::PartialMatch(piece(text), kSplit, &identity.parent, &count, &color)) identity.split = fmt::format("split {} color {}", count, color);
   constexpr std::size_t kMostInits = std::size_t{1} << 20;
   if (inits_.size() >= kMostInits) return true;
   inits_.insert_or_assign({pid.empty() ? fmt::format("[{}]", device) : fmt::format("{}:{}", host, pid), comm}, identity);
@@ -181,9 +185,72 @@ std::size_t LogCalls::add_programs(std::string_view path, JobIntake& intake) {
   return add_processes(path, intake) + add_schedules(path, intake) + instructions_.add_programs(path, intake);
 }
 
+std::string LogCalls::id_of(const std::string& key, const Identity& identity) const {
+  constexpr int kDeepest = 8;
+  std::string path;
+  const Identity* at = &identity;
+  for (int depth = 0; depth < kDeepest && at->id.empty() && !at->split.empty(); ++depth) {
+    path = fmt::format(" {}{}", at->split, path);
+    const auto parent = inits_.find({key, at->parent});
+    if (parent == inits_.end()) return {};
+    at = &parent->second;
+  }
+  return at->id.empty() ? std::string{} : at->id + path;
+}
+
+std::vector<LogCalls::Member> LogCalls::members_of(const std::string& key, const Process& process) const {
+  std::vector<Member> members;
+  std::map<int, std::size_t> of_size;
+  for (const auto& [address, told_ranks] : process.communicators) {
+    const auto init = inits_.find({key, address});
+    Member member{.ranks = told_ranks != 0 || init == inits_.end() ? told_ranks : init->second.ranks};
+    if (init != inits_.end()) member.id = id_of(key, init->second);
+    if (member.id.empty()) member.index = of_size[member.ranks]++;
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
+std::set<int> LogCalls::sizes_not_told_apart() const {
+  struct Joined {
+    int processes = 0;
+    bool differ = false;
+    std::optional<Call> first{};
+  };
+  std::map<std::pair<int, std::size_t>, Joined> joined;
+  std::map<int, std::size_t> most;  // of one size in one process
+  for (const auto& [key, process] : processes_) {
+    const std::vector<Member> members = members_of(key, process);
+    for (std::size_t c = 0; c < members.size(); ++c) {
+      if (!members[c].id.empty()) continue;
+      most[members[c].ranks] = std::max(most[members[c].ranks], members[c].index + 1);
+      Joined& here = joined[{members[c].ranks, members[c].index}];
+      ++here.processes;
+      const auto call = std::ranges::find(process.calls, c, &Call::communicator);
+      if (call == process.calls.end()) continue;
+      const auto same = [](const Call& a, const Call& b) { return a.op == b.op && a.count == b.count && a.datatype == b.datatype; };
+      // A log may begin later for one process than for another.
+      here.differ = here.differ || (here.first && here.first->op_count == call->op_count && !same(*here.first, *call));
+      if (!here.first) here.first = *call;
+    }
+  }
+  std::set<int> sizes;
+  for (const auto& [which, here] : joined) {
+    const auto& [ranks, index] = which;
+    if ((ranks > 0 && here.processes > ranks) || (here.differ && most[ranks] > 1)) sizes.insert(ranks);
+  }
+  return sizes;
+}
+
 std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
   JobBuilder& builder = intake.builder();
   if (processes_.size() < 2) return 0;
+  const std::set<int> not_told_apart = sizes_not_told_apart();
+  for (const int ranks : not_told_apart) {
+    builder.warn(fmt::format("{}: calls on communicators of {} ranks are left out: there are several, and no line says which is which on which "
+                             "rank (NCCL_DEBUG_SUBSYS=INIT,COLL writes those)", path, ranks));
+    builder.set_incomplete();
+  }
   // Without the lines of initialization: one process for each device of one host.
   std::set<int> devices;
   std::set<std::string> hosts;
@@ -200,25 +267,30 @@ std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
   std::int32_t next = 0;
   std::size_t added = 0;
   for (auto& [key, process] : processes_) {
-    const std::int32_t known = rank_of(key, process);
+    const std::int32_t known = rank_of(key);
     const std::int32_t by_order = by_device ? process.device : next++;
     const std::int32_t rank = known >= 0 ? known : by_order;
     Program program{.rank = rank, .source = builder.source(process.path.empty() ? path : std::string_view(process.path))};
     std::vector<CommIndex> communicators;
+    std::vector<bool> is_left_out;
     std::vector<std::uint64_t> first(process.communicators.size(), 0);
     std::vector<bool> seen(process.communicators.size(), false);
-    for (std::size_t c = 0; c < process.communicators.size(); ++c) {
-      const auto& [address, told_ranks] = process.communicators[c];
-      const auto init = inits_.find({key, address});
-      const int ranks = told_ranks != 0 || init == inits_.end() ? told_ranks : init->second.ranks;
-      const std::string id = init != inits_.end() && !init->second.id.empty() ? init->second.id : fmt::format("nranks={} #{}", ranks, c);
+    for (const Member& member : members_of(key, process)) {
+      const int ranks = member.ranks;
+      is_left_out.push_back(member.id.empty() && not_told_apart.contains(ranks));
+      if (is_left_out.back()) {
+        communicators.emplace_back();
+        continue;
+      }
+      const std::string id = member.id.empty() ? fmt::format("nranks={} #{}", ranks, member.index) : member.id;
       const bool is_world = process.communicators.size() == 1 && ranks > 1;
       std::vector<std::int32_t> members;
-      for (std::int32_t member = 0; is_world && member < ranks && by_device; ++member) members.push_back(member);
+      for (std::int32_t rank_there = 0; is_world && rank_there < ranks && by_device; ++rank_there) members.push_back(rank_there);
       communicators.push_back(builder.communicator(id, fmt::format("comm of {}", ranks), members));
       intake.add_to_world(members);
     }
     for (const Call& call : process.calls) {
+      if (is_left_out[call.communicator]) continue;
       const std::string& op = op_names_[call.op];
       const auto kind = kind_from_native_name("nccl" + op);
       Operation operation{.count = Count::of(call.count), .comm = communicators[call.communicator], .line = call.line,
@@ -236,6 +308,7 @@ std::size_t LogCalls::add_processes(std::string_view path, JobIntake& intake) {
     }
     program.head_missing = !program.earlier.empty();
     program.tail_missing = full_;
+    if (program.operations.empty() && !not_told_apart.empty()) continue;
     intake.add_to_world({{rank}});
     intake.add_program(std::move(program));
     ++added;
@@ -268,16 +341,16 @@ std::size_t LogCalls::add_schedules(std::string_view path, JobIntake& intake) {
   return schedules_.size();
 }
 
-std::int32_t LogCalls::rank_of(const std::string& key, const Process& process) const {
+std::int32_t LogCalls::rank_of(const std::string& key) const {
   std::int32_t rank = -1;
   int most = 0;
-  for (const auto& [address, ranks] : process.communicators) {
-    const auto init = inits_.find({key, address});
-    if (init == inits_.end() || init->second.ranks <= most) continue;
+  for (auto init = inits_.lower_bound({key, {}}); init != inits_.end() && init->first.first == key; ++init) {
+    if (init->second.ranks <= most) continue;
     most = init->second.ranks;
     rank = init->second.rank;
   }
-  return rank;
+  // In less than the job it is the rank in a group.
+  return static_cast<std::size_t>(most) < processes_.size() ? -1 : rank;
 }
 
 std::vector<LogCalls::LastCall> LogCalls::last_by_process() const {
@@ -285,7 +358,7 @@ std::vector<LogCalls::LastCall> LogCalls::last_by_process() const {
   for (const auto& [key, process] : processes_) {
     if (process.calls.empty()) continue;
     const Call& call = process.calls.back();
-    last.push_back({.rank = rank_of(key, process), .line = call.line, .calls = process.calls.size(),
+    last.push_back({.rank = rank_of(key), .line = call.line, .calls = process.calls.size(),
                     .text = fmt::format("{} [{}] {} opCount {:x} count {}", key, process.device, op_names_[call.op], call.op_count, call.count)});
   }
   return last;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,13 @@ class LogCalls {
     int rank = -1, ranks = 0;
     int device = -1;
     std::string id{};
+    std::string parent{}, split{};  ///< of a split whose line has no id: the parent's address, "split 2 color 0"
+  };
+  /// A communicator as one process has it. Without an id: the how manieth of its size there.
+  struct Member {
+    int ranks = 0;
+    std::string id{};
+    std::size_t index = 0;
   };
   struct Step {
     bool sends = false;
@@ -63,8 +71,13 @@ class LogCalls {
     std::uint32_t line = 0;
   };
   bool read_coll(std::string_view text, std::uint32_t line);
-  /// In its largest communicator whose initialization was logged; -1: none was.
-  std::int32_t rank_of(const std::string& key, const Process& process) const;
+  /// In the largest communicator of the process whose initialization was logged; -1: none that holds all processes was.
+  std::int32_t rank_of(const std::string& key) const;
+  std::string id_of(const std::string& key, const Identity& identity) const;  ///< empty where no line tells it
+  std::vector<Member> members_of(const std::string& key, const Process& process) const;  ///< in the order of `communicators`
+  /// Sizes of communicators that only their order would join across processes, where that order cannot be right: more processes
+  /// than ranks, or other first calls. A job with tensor and data parallel groups of one size looks like that.
+  std::set<int> sizes_not_told_apart() const;
   bool read_trace_call(std::string_view text, std::uint32_t line);
   std::uint16_t op_index(std::string_view name);
   std::uint32_t communicator_index(Process& process, const std::string& address, int ranks);
