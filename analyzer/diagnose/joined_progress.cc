@@ -9,6 +9,7 @@
 
 #include "base/rank_ranges.h"
 #include "diagnose/contradictions.h"
+#include "diagnose/reported_view.h"
 
 namespace lockstep {
 namespace {
@@ -87,9 +88,7 @@ void tell_stacks(const ReportedEvidence& reported, Finding& finding) {
     });
     all_work = all_work && stack != reported.events.end() && stack->finding_class == "slow_peer";
     if (stack == reported.events.end()) continue;
-    std::string_view text = stack->text;
-    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-    finding.explanation += fmt::format("; the stack of rank {} stands in {}", rank, text);
+    finding.explanation += fmt::format("; the stack of rank {} stands in {}", rank, stack_text(*stack));
     const Evidence place{reported.files[stack->file], stack->line};
     if (std::ranges::find(finding.evidence, place) == finding.evidence.end()) finding.evidence.push_back(place);
   }

@@ -81,7 +81,7 @@ void add_reported_absence(ReportedView& view) {
   }
   Draft& draft = view.add(Verdict::kImbalance, "never_arrived", Severity::kCertain,
                           fmt::format("{} did not come to {}", ranks_text(ranks), events.front()->op),
-                          fmt::format("look where {} stand: log and stack (py-spy dump) of each", ranks_text(ranks)));
+                          fmt::format("look where {} {}: log and stack (py-spy dump)", ranks_text(ranks), ranks.size() == 1 ? "stands" : "stand"));
   draft.finding.explanation = fmt::format("the coordinator lists those that did not come: {}", words);
   view.add_standing(draft.finding);
   draft.finding.divergent_ranks = ranks;

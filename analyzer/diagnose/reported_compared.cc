@@ -29,7 +29,7 @@ std::string_view class_of_sides(const ReportedView::Events& sides, const Reporte
   if (sides.size() < 2) {
     const bool sizes = std::ranges::any_of(told, [](const Event* event) {
       return event->text.find("SIZE") != std::string::npos || event->text.find("shape") != std::string::npos || event->text.find("params") != std::string::npos ||
-             event->op == "gloo message";
+             event->op.ends_with(" message") || event->text.find("TRUNCATE") != std::string::npos;
     });
     return sizes ? "size_differs" : "kind_differs";
   }

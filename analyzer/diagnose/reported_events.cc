@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -15,23 +16,24 @@ namespace {
 using Event = ReportedEvent;
 
 std::string fix_of(std::string_view finding_class) {
+  if (finding_class == "environment_differs") return "give every rank its own device and the same settings: CUDA_VISIBLE_DEVICES, local ranks, versions";
   if (finding_class == "library_fault") return "look at the driver and runtime of that host: versions, kernel log, limits (/dev/shm)";
   if (finding_class == "out_of_memory") return "give the rank that ran out of memory more, or less to do; then run again";
   if (finding_class == "hardware_fault") return "look at the device and its links: kernel log (Xid), nvidia-smi -q, NVLink and ECC counters";
   if (finding_class == "network_fault") return "look at the fabric: port counters, cables, switch and NIC logs of the two ends";
-  if (finding_class == "host_frozen") return "free or mend the file system that the rank writes to";
+  if (finding_class == "host_frozen") return "free or mend the file system that the rank writes to, or the host that stands still";
   return "find out why the process ended: its own log and stack, the kernel log, the scheduler";
 }
 
 /// A cause before its symptoms.
 std::ptrdiff_t order_of(const Event* event) {
-  constexpr std::string_view kOrder[] = {"hardware_fault", "out_of_memory", "host_frozen", "library_fault", "network_fault", "peer_crashed"};
+  constexpr std::string_view kOrder[] = {"hardware_fault", "out_of_memory", "host_frozen", "library_fault", "environment_differs", "network_fault", "peer_crashed"};
   return std::ranges::find(kOrder, event->finding_class) - std::begin(kOrder);
 }
 
 /// A connection between ranks, not one to a data set or a registry.
 bool is_of_the_job(std::string_view text) {
-  constexpr std::string_view kWords[] = {"NCCL", "nccl", "gloo", "c10d", "TCPStore", "ProcessGroup", "remote process", "torch.distributed", "Net :", "NET/"};
+  constexpr std::string_view kWords[] = {"NCCL", "nccl", "gloo", "c10d", "TCPStore", "ProcessGroup", "remote process", "torch.distributed", "Net :", "NET/", "Ray worker died"};
   return std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
@@ -66,6 +68,7 @@ void add_reported_events(ReportedView& view) {
     if (broken == events.end() || !view.undecided() || !view.waits().empty() || !view.of(ReportedKind::kAbsent).empty() || !view.of(ReportedKind::kProgress).empty()) return;
     if (!view.job().programs().empty()) return;
     proving.push_back(*broken);
+    std::ranges::copy_if(broken + 1, events.end(), std::back_inserter(proving), [](const Event* event) { return event->finding_class == "peer_crashed" && !event->seq && is_of_the_job(event->text); });
   }
   std::ranges::stable_sort(proving, {}, order_of);
   const Event& first = *proving.front();
@@ -117,7 +120,7 @@ void add_pauses(ReportedView& view) {
   if (pause == events.end()) return;
   const Event& work = **pause;
   Draft& draft = view.add(Verdict::kOtherCause, "slow_peer", Severity::kNote,
-                          fmt::format("work outside of collectives was going on: {}{}", work.rank ? who(work) + ": " : "", work.text),
+                          fmt::format("work outside of collectives was going on: {}{}", work.rank ? who(work) + ": " : "", stack_text(work)),
                           "give the timeout of the group more than this work takes, or let all ranks wait for it in a barrier with a long timeout; " + view.next_evidence());
   draft.finding.explanation = fmt::format("{}; a rank that is busy comes late to a collective, and no call differs{}", draft.finding.title, view.short_timeout());
   const bool others_wait = std::ranges::any_of(waiting, [&](const auto& rank) { return rank != work.rank; }) ||

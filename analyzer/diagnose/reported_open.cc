@@ -60,6 +60,24 @@ std::string why_open(const ReportedView& view, const std::string& words) {
   return text + view.short_timeout();
 }
 
+/// Each hint once, with the ranks that wrote it; RAS's table is told apart, and what is printed always where nothing else is said.
+std::vector<std::string> hint_texts(const ReportedView& view, bool printed_always) {
+  std::vector<std::pair<const Event*, std::set<std::int32_t>>> hints;
+  for (const Event* event : view.of(ReportedKind::kHint)) {
+    if (event->op == "RAS" || (event->op == "boilerplate") != printed_always) continue;
+    auto known = std::ranges::find_if(hints, [&](const auto& hint) { return hint.first->text == event->text; });
+    if (known == hints.end()) known = hints.insert(hints.end(), {event, {}});
+    if (event->rank) known->second.insert(*event->rank);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [event, ranks] : hints) {
+    std::string text = ranks.empty() ? event->text : fmt::format("{}: {}", ranks_text(std::vector<std::int32_t>(ranks.begin(), ranks.end())), event->text);
+    if (!event->ranks.empty()) text += fmt::format(" (read the log of {} first)", ranks_text(event->ranks));
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 }  // namespace
 
 void add_open_logs(ReportedView& view) {
@@ -84,16 +102,15 @@ void add_open_logs(ReportedView& view) {
   use(view.of(ReportedKind::kStack));
   for (const Event* event : view.of(ReportedKind::kCount)) words.tell("RAS: " + event->text);
   use(view.of(ReportedKind::kCount));
-  for (const Event* event : view.of(ReportedKind::kHint)) {
-    std::string text = event->op == "RAS" ? std::string{} : event->text;
-    if (!event->ranks.empty()) text += fmt::format(" (read the log of {} first)", ranks_text(event->ranks));
-    words.tell(text);
-  }
+  for (const std::string& text : hint_texts(view, false)) words.tell(text);
   use(view.of(ReportedKind::kHint));
   for (const Event* event : view.of(ReportedKind::kEvent)) {
     if (event->proves) continue;
     words.tell(event->rank ? fmt::format("{}: {}", who(*event), event->text) : event->text);
     events.push_back(event);
+  }
+  for (const std::string& text : hint_texts(view, true)) {
+    if (words.text().empty()) words.tell(text);
   }
   Draft& draft = view.add(Verdict::kInsufficient, "evidence_missing", Severity::kNote,
                           words.text().empty() ? "nothing in it says where the ranks stand" : words.text().substr(0, 700), view.next_evidence());

@@ -23,7 +23,10 @@ void add_stack_differences(ReportedView& view) {
   ReportedView::Events events;
   for (const auto& [rank, event] : by_rank) {
     events.push_back(event);
-    if (events.size() <= 6) words += fmt::format("{}rank {} stands in {} ({})", words.empty() ? "" : "; ", rank, event->op, event->text);
+    const std::string frame = stack_text(*event);
+    const bool names_call = frame.find(event->op) < frame.find('(');
+    if (events.size() <= 6)
+      words += fmt::format("{}rank {} stands in {}", words.empty() ? "" : "; ", rank, names_call ? frame : fmt::format("{} ({})", event->op, frame));
   }
   Draft& draft = view.add(Verdict::kMismatch, "kind_differs", Severity::kCertain, fmt::format("the stacks stand in different calls: {}", words.substr(0, 400)),
                           "let all ranks of the group take the same branch before this call");

@@ -39,6 +39,12 @@ std::string who(const ReportedEvent& event) {
   return event.ranks.empty() ? "a rank" : ranks_text(event.ranks);
 }
 
+std::string stack_text(const ReportedEvent& event) {
+  std::string_view text = event.text;
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return event.caller.empty() ? std::string(text) : fmt::format("{}, called at {}", text, event.caller);
+}
+
 std::string place_of(const ReportedEvent& event) {
   std::string text = event.op.empty() ? "a collective" : event.op;
   if (event.seq) text += fmt::format(" {}", *event.seq);
@@ -46,6 +52,7 @@ std::string place_of(const ReportedEvent& event) {
   if (!event.datatype.empty()) text += fmt::format(" of {}", event.datatype);
   if (event.elements_in) text += fmt::format(" ({} elements in, {} out)", *event.elements_in, event.elements_out.value_or(0));
   if (!event.group.empty()) text += fmt::format(" of process group {}", event.group);
+  if (!event.caller.empty()) text += fmt::format(", called at {}", event.caller);
   return text;
 }
 
@@ -88,11 +95,14 @@ void ReportedView::name_groups() {
   }
   // The same work is reported by several lines.
   std::set<std::tuple<std::int32_t, std::int64_t, std::string, std::int64_t>> known;
+  for (const Event* wait : of(ReportedKind::kWaits)) {
+    if (wait->rank && wait->seq && !wait->group.empty()) statuses.try_emplace({*wait->rank, *wait->seq}, wait);
+  }
   for (const Event* event : of(ReportedKind::kWaits)) {
     if (!known.emplace(event->rank.value_or(-1), event->seq.value_or(-1), plain_op(event->op), event->elements_in.value_or(-1)).second) continue;
     Event wait = *event;
     const auto status = event->rank && event->seq ? statuses.find({*event->rank, *event->seq}) : statuses.end();
-    if (status != statuses.end()) {
+    if (status != statuses.end() && (wait.group.empty() || wait.group == status->second->group)) {
       wait.group = status->second->group;
       wait.enqueued = status->second->enqueued;
       wait.completed = status->second->completed;
@@ -151,13 +161,23 @@ std::string ReportedView::short_timeout() const {
 }
 
 std::string ReportedView::next_evidence() const {
-  std::string text = "collect the Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000, before 2.9 TORCH_NCCL_TRACE_BUFFER_SIZE=2000; "
-                     "TORCH_NCCL_DUMP_ON_TIMEOUT=1)";
   std::set<std::int32_t> seen;
+  std::set<std::string_view> families;
   for (const Event& event : reported_.events) {
     if (event.rank) seen.insert(*event.rank);
+    families.insert(event.family);
   }
-  text += seen.empty() ? ", or the logs of all ranks" : fmt::format(", or the logs and stacks (py-spy dump) of the ranks other than {}",
+  // What records calls in the program that wrote the log; torch's recorder where nothing tells.
+  const auto only = [&](std::string_view family) {
+    return families.contains(family) && std::ranges::none_of(families, [](std::string_view other) {
+      return other == "torch" || other == "pgwrapper" || other == "ddp" || other == "gloo" || other == "deepspeed" || other == "fr_trace";
+    });
+  };
+  std::string text = "collect the Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000, before 2.9 TORCH_NCCL_TRACE_BUFFER_SIZE=2000; "
+                     "TORCH_NCCL_DUMP_ON_TIMEOUT=1)";
+  if (only("jax")) text = "collect NCCL's own log of all processes (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL)";
+  if (only("horovod")) text = "collect Horovod's timeline (HOROVOD_TIMELINE=FILE) and its list of stalled tensors with their ranks";
+  text += seen.empty() ? ", or the logs and stacks (py-spy dump) of all ranks" : fmt::format(", or the logs and stacks (py-spy dump) of the ranks other than {}",
                                                                     ranks_text(std::vector<std::int32_t>(seen.begin(), seen.end())));
   return text;
 }

@@ -20,6 +20,8 @@ bool has_own_number(std::string_view op);
 
 /// "rank 3"; "ranks 4-6"; "a rank".
 std::string who(const ReportedEvent& event);
+/// The frame that a stack stands in, and where the user called it.
+std::string stack_text(const ReportedEvent& event);
 /// Where a rank stands, in words: "ALLREDUCE 77 (8 elements in, 8 out) of process group 0(default_pg)".
 std::string place_of(const ReportedEvent& event);
 

@@ -55,7 +55,8 @@ bool add_unequal_waits(ReportedView& view) {
     const std::string words = standing_text(events, "waits in", "wait in", 8);
     Draft& draft = view.add(Verdict::kMismatch, ops_differ ? "kind_differs" : "size_differs", Severity::kCertain,
                             fmt::format("ranks wait in call {} with different arguments: {}", at.second, words.substr(0, 500)),
-                            "agree on the size first (gather the sizes, or pad to the largest), and take the same branch on all ranks");
+                            ops_differ ? "let every member of the group take the same branch before this call"
+                                       : "agree on the size first (gather the sizes, or pad to the largest), and take the same branch on all ranks");
     draft.finding.explanation = draft.finding.title;
     if (at.first.empty()) draft.finding.explanation += "; the lines do not name the process group, but number and operation agree";
     set_minority_of_waits(events, draft.finding);

@@ -5,24 +5,11 @@
 
 #include <algorithm>
 
+#include "model/framework_frame.h"
 #include "model/via_frame.h"
 
 namespace lockstep {
 namespace {
-
-/// Installed packages, Python's own library, and frameworks that are run from a checkout.
-bool is_framework(const Frame& frame) {
-  const std::string_view file = frame.file;
-  if (file.empty() || file.front() == '<') return true;
-  for (const std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python3"}) {
-    if (file.find(part) != std::string_view::npos) return true;
-  }
-  for (const std::string_view folder : {"torch/", "deepspeed/", "megatron/"}) {
-    const std::size_t at = file.find(folder);
-    if (at != std::string_view::npos && (at == 0 || file[at - 1] == '/')) return true;
-  }
-  return false;
-}
 
 std::string place(const Frame& frame) {
   const std::string_view file = std::string_view(frame.file).substr(frame.file.find_last_of('/') + 1);

@@ -30,7 +30,8 @@ struct ReportedEvent {
   std::uint32_t file = 0;  ///< index into ReportedEvidence::files
   std::uint32_t line = 0;  ///< from 1
   std::optional<std::int32_t> rank{};   ///< job rank, as far as the line tells
-  std::string text{};                   ///< the telling part of the line, as it stood there
+  std::string text{};                   ///< the telling part of the line, as it stood there; of a stack its frame
+  std::string caller{};                 ///< of a stack: the user's frame that it comes from, "train.py:40 in step"
   std::string group{};                  ///< process group as the line names it; empty = it does not
   std::string op{};                     ///< as spelt there
   std::string shape{};
@@ -39,6 +40,7 @@ struct ReportedEvent {
   std::optional<std::int64_t> enqueued{}, completed{};
   std::vector<std::int32_t> ranks{};    ///< kAbsent, kCount: those named
   std::int64_t count = 0;               ///< kCount: how many ranks
+  std::string_view family{};            ///< whose line it is: "torch", "jax", "horovod" (log_grammars.cc); static text
   std::string finding_class{};          ///< kEvent
   bool proves = false;                  ///< kEvent: by itself reason enough for a job to stop
   bool of_node = false;                 ///< kEvent: a host says that something is wrong with itself: a device, a link, memory

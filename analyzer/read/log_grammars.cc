@@ -3,15 +3,25 @@
 #include "read/log_grammars.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/rank_ranges.h"
+#include "read/log_causes.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kMostRanks = 65536;
+using namespace log_cause;  // the table names them
+
+/// "PG ID 0 PG GUID 0(default_pg)", "PG 1", "PG 0 (default_pg)": what is equal on all ranks of it.
+std::string group_name(std::string text) {
+  const std::size_t guid = text.find("GUID ");
+  if (guid != std::string::npos) return text.substr(guid + 5);
+  return text.starts_with("PG ") ? text.substr(3) : text;
+}
 
 bool waits(const LogFields& fields, ReportedEvent& event) {
   event.kind = ReportedKind::kWaits;
+  event.group = group_name(fields.text("pg"));
   event.op = fields.text("op");
   event.seq = fields.number("seq");
   event.shape = fields.text("shape");
@@ -20,13 +30,6 @@ bool waits(const LogFields& fields, ReportedEvent& event) {
   event.count = fields.number("limit").value_or(0);
   if (!event.rank) event.rank = fields.rank("rank");
   return true;
-}
-
-/// "PG ID 0 PG GUID 0(default_pg)", "PG 1", "PG 0 (default_pg)": what is equal on all ranks of it.
-std::string group_name(std::string text) {
-  const std::size_t guid = text.find("GUID ");
-  if (guid != std::string::npos) return text.substr(guid + 5);
-  return text.starts_with("PG ") ? text.substr(3) : text;
 }
 
 bool progress(const LogFields& fields, ReportedEvent& event) {
@@ -60,6 +63,7 @@ bool calls(const LogFields& fields, ReportedEvent& event) {
   return event.rank.has_value();
 }
 
+/// Ranks that did not come, in words around their list.
 bool absent(const LogFields& fields, ReportedEvent& event) {
   event.kind = ReportedKind::kAbsent;
   event.op = fields.text("op");
@@ -98,98 +102,40 @@ bool gloo_size(const LogFields& fields, ReportedEvent& event) {
   return event.elements_in && event.elements_out && *event.elements_in != *event.elements_out;
 }
 
+/// MPI received a message that is longer than the buffer of its call; the rank that it names is the sender, not the one at fault.
+bool mpi_size(const LogFields& fields, ReportedEvent& event) {
+  gloo_size(fields, event);
+  event.op = "MPI message";
+  return true;
+}
+
 bool disagreement(const LogFields& fields, ReportedEvent& event) {
   differs(fields, event);
   event.ranks.push_back(0);
   return true;
 }
 
-template <int Proves>
-bool event_of(const char* finding_class, ReportedEvent& event) {
-  event.kind = ReportedKind::kEvent;
-  event.finding_class = finding_class;
-  event.proves = Proves != 0;
-  return true;
-}
-bool out_of_memory(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("out_of_memory", event); }
-bool network(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("network_fault", event); }
-bool closed(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<0>("peer_crashed", event); }
-bool hardware(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("hardware_fault", event); }
-bool crashed(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("peer_crashed", event); }
-bool library(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("library_fault", event); }
-bool disk(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<1>("host_frozen", event); }
-bool slow(const LogFields& /*fields*/, ReportedEvent& event) { return event_of<0>("slow_peer", event); }
-
-/// What the kernel, the scheduler or the driver says of a node: memory that it took away, a device or a link that is lost.
-bool killed_for_memory(const LogFields& fields, ReportedEvent& event) {
-  out_of_memory(fields, event);
-  event.of_node = true;
-  if (event.host.empty()) event.host = fields.text("host");
-  return true;
-}
-bool lost_device(const LogFields& fields, ReportedEvent& event) {
-  hardware(fields, event);
-  event.of_node = true;
-  if (event.host.empty()) event.host = fields.text("host");
+bool notify_wait(const LogFields& fields, ReportedEvent& event) {
+  event.kind = ReportedKind::kHint;
+  const std::string op = fields.text("op"), size = fields.text("size");
+  event.text = "HCCL: " + (op.empty() ? "a collective" : op) + " waits for rank " + fields.text("peer") + " of the group" + (size.empty() ? "" : ", which has " + size);
   return true;
 }
 
-/// Torch's watchdog passes on what NCCL or CUDA said of an operation in flight.
-bool async_exception(const LogFields& fields, ReportedEvent& event) {
-  static const RE2 kMemory(R"(out of memory)");
-  static const RE2 kDevice(R"(illegal memory access|device-side assert|unspecified launch failure|misaligned address|CUDA_ERROR|[Cc]uda failure)");
-  static const RE2 kHardware(R"(uncorrectable|ECC error|nvlink|hardware)");
-  const std::string what = fields.text("what");
-  if (!event.rank) event.rank = fields.rank("rank");
-  if (RE2::PartialMatch(what, kMemory)) return out_of_memory(fields, event);
-  if (RE2::PartialMatch(what, kHardware)) return hardware(fields, event);
-  if (RE2::PartialMatch(what, kDevice)) return library(fields, event);
-  return closed(fields, event);
-}
-
-/// Launchers say where a task ended: "srun: error: node-c: task 11: ...".
-bool task_ended(const LogFields& fields, ReportedEvent& event) {
-  static const RE2 kMemory(R"((?i:out of memory|oom.?kill))");
-  const std::string what = fields.text("what");
-  if (RE2::PartialMatch(what, kMemory)) return killed_for_memory(fields, event);
-  event_of<1>("peer_crashed", event);
-  event.host = fields.text("host");
-  event.proves = what.find("Segmentation") != std::string::npos || what.find("Bus error") != std::string::npos ||
-                 what.find("Illegal instruction") != std::string::npos || what.find("Killed") != std::string::npos;
-  return event.proves;
-}
-
-/// A stack in the loading of data or in a checkpoint.
-bool host_work(const LogFields& fields, ReportedEvent& event) {
-  event.op = "stack";
-  return slow(fields, event);
-}
-
-/// Training prints bars too: one says something only on a rank that the others wait for.
-bool progress_bar(const LogFields& fields, ReportedEvent& event) {
-  event.op = "progress bar";
-  return slow(fields, event);
-}
-
-/// -6 and -15, 1 and 143 are how watchdogs and launchers end a job: consequences.
-bool exit_code(const LogFields& fields, ReportedEvent& event) {
-  const std::int64_t code = fields.number("code").value_or(0);
-  if (code == 0) return false;
-  const bool by_itself = code == -9 || code == -11 || code == -7 || code == -4 || code == 137 || code == 139 || code == 135;
-  event_of<0>("peer_crashed", event);
-  event.proves = by_itself;
-  if (const auto rank = fields.rank("rank")) event.rank = rank;
-  event.seq = code;
+/// A process or rank of which RAS has no data: whether it thinks it dead stands in the lines before (LogSections).
+bool ras_silent(const LogFields& fields, ReportedEvent& event) {
+  event.kind = ReportedKind::kHint;
+  event.op = "RAS silent";
+  event.ranks = fields.ranks("ranks");
+  event.text = "RAS has no data of " + (event.ranks.empty() ? "p" + fields.text("process") : ranks_text(event.ranks));
   return true;
 }
 
-bool exception(const LogFields& fields, ReportedEvent& event) {
-  // These report what another rank did, or that a wait was given up.
-  static const RE2 kConsequence(R"(DistBackendError|DistNetworkError|NCCL|nccl\w*Error|gloo|[Tt]imed? ?out|Timeout|Connection (?:closed|reset)|ChildFailedError|SIGABRT|SIGTERM|KeyboardInterrupt|collective|store|[Bb]arrier|ProcessGroup|successfully reached|ProcessRaisedException|ProcessExitedException|RayActorError|mismatch|disagreement)");
-  const std::string_view whole = fields.whole();
-  event_of<0>("peer_crashed", event);
-  event.proves = !RE2::PartialMatch(re2::StringPiece(whole.data(), whole.size()), kConsequence);
-  return event.proves;
+/// XLA names the thread in the head of its line: all of a process wait for the same.
+bool rendezvous(const LogFields& fields, ReportedEvent& event) {
+  event.kind = ReportedKind::kHint;
+  event.text = std::string(fields.whole());
+  return true;
 }
 
 bool hint(const LogFields& fields, ReportedEvent& event) {
@@ -197,6 +143,13 @@ bool hint(const LogFields& fields, ReportedEvent& event) {
   event.op = fields.text("op");
   event.seq = fields.number("seq");
   if (!event.rank) event.rank = fields.rank("rank");
+  return true;
+}
+
+/// Printed behind every timeout: worth a word only where nothing else is said.
+bool boilerplate(const LogFields& fields, ReportedEvent& event) {
+  hint(fields, event);
+  event.op = "boilerplate";
   return true;
 }
 
@@ -215,17 +168,11 @@ bool desync_absent(const LogFields& fields, ReportedEvent& event) {
   return !event.ranks.empty();
 }
 
-/// Xid numbers that a program's own fault raises on sound hardware: illegal accesses and what ends with them.
-bool xid(const LogFields& fields, ReportedEvent& event) {
-  constexpr std::int64_t kOfPrograms[] = {8, 13, 31, 43, 45, 68, 69};
-  const bool own = std::ranges::find(kOfPrograms, fields.number("xid").value_or(0)) != std::end(kOfPrograms);
-  event.of_node = !own;
-  return event_of<1>(own ? "library_fault" : "hardware_fault", event);
-}
-
-bool ras_status(const LogFields& /*fields*/, ReportedEvent& event) {
+bool ras_status(const LogFields& fields, ReportedEvent& event) {
   event.kind = ReportedKind::kHint;
   event.op = "RAS";
+  if (const std::string comms = fields.text("comms"); !comms.empty())
+    event.text = comms + (comms == "1" ? " communicator of " : " communicators of ") + fields.text("size") + " ranks: " + fields.text("op") + " " + fields.text("errors");
   return true;
 }
 
@@ -240,6 +187,13 @@ bool count(const LogFields& fields, ReportedEvent& event) {
   event.count = fields.number("n").value_or(0);
   event.seq = fields.number("seq");
   if (const auto rank = fields.rank("rank")) event.ranks = {*rank};
+  return true;
+}
+
+/// A host that waits for its device: in which call the device is, the stack does not say.
+bool host_waits(const LogFields& fields, ReportedEvent& event) {
+  event.kind = ReportedKind::kHint;
+  event.text = "the host waits for its device in " + fields.text("op");
   return true;
 }
 
@@ -268,10 +222,12 @@ constexpr LogGrammar kGrammars[] = {
     {"pgwrapper", R"(Error when verifying shape tensors for collective (?P<op>\w+) on rank (?P<rank>\d+)\..*Got shapes: (?P<shape>.*))", side},
     {"pgwrapper", R"(Detected mismatch between collectives on ranks)", differs},
     {"ddp", R"(DDP expects same model across all ranks, but Rank (?P<rank>\d+) has \d+ params, while rank (?P<rank2>\d+) has inconsistent \d+ params)", differs},
+    {"ddp", R"((?:Parameters|Parameter indices) which did not receive grad for rank (?P<rank>\d+): .*)", unused_parameters},
     {"ddp", R"((?:\[(?P<rank2>\d+)\]: )?params\[\d+\] in this process with sizes .* appears not to match (?:sizes|strides) of the same param in process (?P<rank>\d+))", differs},
     {"pgwrapper", R"(Tensor Tensor (?:shapes|dtypes|devices): .*vs .*)", differs},
     // torch: watchdog
     {"torch", R"(raised the following async exception: (?P<what>.*))", async_exception},
+    {"torch", R"(\[(?P<pg>PG [^\]]*?) ?Rank (?P<rank>\d+)\] Process group watchdog thread terminated with exception: .*Work\w+\()" TORCH_CALL, waits},
     {"torch", R"(Work\w+\()" TORCH_CALL, waits},
     {"torch", R"(\[(?P<pg>PG [^\]]*?) ?Rank (?P<rank>\d+)\].*(?:at work(?: sequence id)?|at NCCL work): (?P<seq>\d+).*last enqueued (?:NCCL )?work: (?P<enq>-?\d+), last completed (?:NCCL )?work: (?P<comp>-?\d+))", progress},
     {"torch", R"(\[(?P<pg>PG [^\]]*?) ?Rank (?P<rank>\d+)\].*dump signal.*[Ll]ast enqueued (?:NCCL )?work: (?P<enq>-?\d+), last completed (?:NCCL )?work: (?P<comp>-?\d+))", progress},
@@ -284,7 +240,7 @@ constexpr LogGrammar kGrammars[] = {
     {"torch", R"(First PG on this rank to signal dumping|First watchdog to set the dump signal|Observed flight recorder dump signal from another rank.*)", hint},
     {"torch", R"(Stack trace of the failed collective not found.*)", hint},
     {"torch", R"(^#\d+ (?:all_reduce|all_gather|reduce_scatter|broadcast|all_to_all|barrier|reduce|gather|scatter|send|recv)\w* from .*distributed_c10d\.py:\d+)", hint},
-    {"torch", R"(we are taking the entire process down)", hint},
+    {"torch", R"(we are taking the entire process down)", boilerplate},
     {"torch", R"(client socket has (?:timed out|failed).*)", hint},
     {"torch", R"((?:Timed out after \d+ seconds waiting for clients\.|wait timeout after \d+ms).*)", hint},
     // gloo and monitored barriers
@@ -305,8 +261,23 @@ constexpr LogGrammar kGrammars[] = {
     {"horovod", R"(Mismatched (?P<op>\w+) [\w/ ]+: One rank .*, but another rank .*)", differs},
     {"horovod", R"(submitted to be reduced, gathered or broadcasted by subset of ranks.*)", hint},
     {"horovod", R"((?:^|\b)[Rr]ank (?P<rank>\d+): (?P<op>Horovod\w+))", stack},
+    // Ray Train
+    {"ray", R"(for the following ranks to join the `?(?P<op>[\w.]+)`? call: \[(?P<ranks>\d[\d, ]*)\])", absent},
+    {"ray", R"(following ranks have not joined the (?P<op>collective operation): \[(?P<ranks>\d[\d, ]*)\])", absent},
+    // Why a worker of Ray died is a list of guesses, and a watchdog may have ended it.
+    {"ray", R"((?P<what>(?:A worker died or was killed while executing|The actor (?:is dead because|died unexpectedly)|Worker exit type: SYSTEM_ERROR|There are some potential root causes).*))", ray_worker},
+    // HCCL: the rank is that in the group.
+    {"hccl", R"(has not received the Notify record from remote rank: ?\[(?P<peer>\w+)\](?:.*tag\[(?P<op>[A-Za-z]+)_)?(?:.*rankSize\[(?P<size>\d+)\])?)", notify_wait},
     // NCCL
+    {"nccl", R"((?:mlx\d\w*: \S+ got completion with error).*)", network},
+    {"nccl", R"(NCCL WARN Duplicate GPU detected.*)", environment},
+    {"nccl", R"(NCCL WARN NET/OFI .*completed with error.*)", network},
     {"nccl", R"(Got completion .*(?:error |status=\w+\()(?P<seq>\d+).*)", network},
+    // MPI and TensorFlow, which look at what a message or a member brings
+    {"mpi", R"(Message from rank \d+ and tag \d+ truncated; (?P<in>\d+) bytes received but buffer size is (?P<out>\d+))", mpi_size},
+    {"mpi", R"(MPI_ERR_TRUNCATE.*)", differs},
+    {"mpi", R"(noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal (?P<code>\d+).*)", mpirun_signal},
+    {"tensorflow", R"(Shape mismatch in the collective instance .*)", differs},
     {"nccl", R"(NCCL WARN .*(?:[Cc]ollective mismatch|Mismatched collective).*? rank (?P<rank>\d+).*)", hint},
     {"nccl", R"(NCCL WARN .*(?:[Cc]ollective mismatch|[Mm]essage truncated).*)", hint},
     {"nccl", R"(Call to (?:recv|send|connect) from .* failed.*)", closed},
@@ -315,8 +286,10 @@ constexpr LogGrammar kGrammars[] = {
     {"nccl", R"((?P<n>\d+) ranks? ha(?:ve|s) launched up to operation (?P<seq>\d+))", count},
     {"nccl", R"((?P<n>\d+) ranks? ha(?:ve|s) not launched any operations)", count},
     {"nccl", R"(^ *Rank (?P<rank>\d+)(?: has launched up to operation (?P<seq>\d+))? -- (?:GPU|\[process).*)", count},
-    {"nccl", R"(^ *\d+ +\d+ +\d+ +[\d-]+ +[\d-]+ +\d+ +(?P<op>RUNNING|INIT|NOCOMM|ABORT|FINALIZE)[A-Z,]* +[A-Z,]+)", ras_status},
+    {"nccl", R"(^ *\d+ +(?P<comms>\d+) +\d+ +[\d-]+ +(?P<size>[\d-]+) +\d+ +(?P<op>(?:RUNNING|INIT|NOCOMM|ABORT|FINALIZE|UNKNOWN)[A-Z,]*) +(?P<errors>[A-Z,]+))", ras_status},
     {"nccl", R"(^ *#\d+-\d+ \([0-9a-f]+\) [A-Z,]*(?:MISMATCH|ERROR|INCOMPLETE))", ras_status},
+    {"nccl", R"(^ *P(?P<process>rocess \d+ on node \S+ managing GPUs? [\d,]+))", ras_silent},
+    {"nccl", R"(^ *The missing ranks?: (?P<ranks>\d[\d, -]*))", ras_silent},
     {"nccl", R"(^NCCL version \d+\.\d+.*)", hint},
     {"nccl", R"(NCCL INFO \S+:\d+ -> [1-9]\b.*)", hint},
     {"nccl", R"(\d+ job process(?:es are| is) considered dead.*)", crashed},
@@ -326,19 +299,25 @@ constexpr LogGrammar kGrammars[] = {
     {"fr_trace", R"(missing ranks: \{(?P<ranks>\d[\d, ]*)\})", absent},
     // What stops a rank: memory, signals, hardware, disks
     {"memory", R"((?i:(?:slurmstepd: error: )?Detected \d+ oom[-_ ]kill events?|oom-kill:|Out of memory: Killed process|oom_reaper|OOMKilled|Memory cgroup out of memory).*)", killed_for_memory},
+    {"memory", R"((?:RESOURCE_EXHAUSTED: .*(?:[Oo]ut of memory|while trying to allocate|[Ff]ailed to allocate)).*)", out_of_memory},
+    {"memory", R"(\bEvicted\b.*low on resource: memory.*|The node was low on resource: memory.*)", killed_for_memory},
+    {"signal", R"(\bEvicted\b.*low on resource.*|The node was low on resource: .*)", crashed},
     {"memory", R"((?i:CUDA out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|hipErrorOutOfMemory|Cuda failure '?out of memory|oom-kill|Out of memory: Killed process|OOMKilled|oom_reaper|Killed process \d+).*)", out_of_memory},
     {"device", R"((?:NVRM: Xid|\bXid)[ :]*\([^)]*\):? *(?P<xid>\d+).*)", xid},
     {"device", R"((?:NVRM: Xid|\bXid[ :(]|(?i:uncorrectable (?:ecc|nvlink)|nvlink: fatal error|fallen off the bus|(?:mlx\d\w*|ib\d|hfi\d|roce|bond\d|NVLink|port \d+)\b.{0,60}link (?:is )?down)).*)", lost_device},
     {"device", R"((?:Unable to determine the device handle for (?:GPU|gpu)|GPU is lost|nvidia-smi: .*GPU requires reset).*)", hardware},
     {"device", R"((?:CUDA_ERROR_(?:CONTAINED|ECC_UNCORRECTABLE|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)|(?i:uncorrectable (?:ecc|nvlink)|nvlink error|hardware error|fallen off the bus|link (?:is )?down)).*)", hardware},
+    {"device", R"(\bamdgpu\b.*(?:GPU reset (?:begin|failed)|[Uu]ncorrectable|ring \S+ timeout|RAS (?:event|poison)).*)", lost_device},
+    {"device", R"((?:HW Exception by GPU node-\d+|Memory access fault by GPU node-\d+|HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY_APERTURE_VIOLATION|ILLEGAL_INSTRUCTION)|hipErrorIllegalAddress|hipErrorLaunchFailure).*)", library},
     {"device", R"((?:CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|ASSERT)|(?i:illegal memory access|device-side assert)).*)", library},
     {"disk", R"((?:No space left on device|Disk quota exceeded|Read-only file system|Stale file handle|Transport endpoint is not connected).*)", disk},
+    {"kernel", R"((?:BUG: soft lockup|NMI watchdog: .*LOCKUP|\bhard LOCKUP|self-detected stall on CPU|Kernel panic).*)", frozen_node},
     {"disk", R"((?:\bnfs: server \S+ not responding|\btask \S+:\d+ blocked for more than \d+ seconds|LustreError: .*(?:timed out|evicted)).*)", disk},
     {"signal", R"(\bCANCELLED AT \S+ DUE TO (?:PREEMPTION|NODE FAIL\w*).*)", crashed},
     // The end of a job that hung, as often as its cause: a time limit, or a user who gave up.
     {"signal", R"(\bCANCELLED AT .*)", hint},
     {"signal", R"((?:srun|slurmstepd|mpirun|prterun): error: (?P<host>[\w.-]+): tasks? [\d,-]+: (?P<what>.*))", task_ended},
-    {"signal", R"((?:Segmentation fault|[Bb]us error|core dumped|signal (?:9|11|7)\b|SIGKILL|SIGSEGV|SIGBUS).*)", crashed},
+    {"signal", R"((?P<line>.*(?:Segmentation fault|[Bb]us error|core dumped|signal (?:9|11|7)\b|SIGKILL|SIGSEGV|SIGBUS).*))", signalled},
     {"elastic", R"((?:rank\s*:? (?P<rank>\d+) .*)?(?:exitcode|exit code|return code|exited with code|exit status)\s*[:=]?\s*(?P<code>-?\d+).*)", exit_code},
     {"python", R"(^(?:\w+\.)*\w*(?:Error|Exception)\b: .*)", exception},
     {"nccl", R"(NCCL WARN .*(?:Call to ibv_\w+ failed|ibv_\w+ failed).*)", network},
@@ -346,7 +325,7 @@ constexpr LogGrammar kGrammars[] = {
     {"nccl", R"((?:ncclRemoteError|ncclSystemError|ncclUnhandledCudaError|ncclInternalError).*)", closed},
     // Work that keeps a rank from its next call
     {"pause", R"((?i:saving .*checkpoint|saving (?:the )?model|writing checkpoint|checkpoint(?:ing)? .*(?:saving|started|in progress)|(?:running|start(?:ing|ed)?) (?:evaluation|validation)|evaluating:?|preprocessing|tokenizing).*)", slow},
-    {"pause", R"(\d{1,3}%\|.*\|)", progress_bar},
+    {"pause", R"((?P<bar>[\w ,.:()-]{0,60}\b\d{1,3}%\|.*\|(?:[^\[\]|]*\[[^\]]*\])?)(?P<other>\[[Rr]ank ?\d+\])?)", progress_bar},
     // Stacks
     {"stack", R"(^\s+(?:\w+ \((?:.*/)?torch/(?:utils/data/dataloader|serialization|distributed/checkpoint/\w+)\.py:\d+\)|File ".*/torch/(?:utils/data/dataloader|serialization|distributed/checkpoint/\w+)\.py", line \d+,? in \w+).*)", host_work},
     {"stack", R"((?:^|\W)(?:TP|DP|PP|[Rr]ank ?)(?P<rank>\d+)(?:-\d+)?\]?: (?P<chain>\w+(?: (?:→|->|<-) \w+)+))", stack},
@@ -354,68 +333,16 @@ constexpr LogGrammar kGrammars[] = {
     {"stack", R"(#\d+ +(?:0x[0-9a-f]+ in )?(?P<op>nccl(?:AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|Send|Recv|GroupEnd|CommInit\w+))\b)", stack},
     {"stack", R"(^\s+(?P<op>all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|all_to_all\w*|barrier|monitored_barrier|send|recv|reduce|gather|scatter) \([^()]*distributed_c10d\.py:\d+\))", stack},
     {"stack", R"(^\s*File "[^"]*distributed_c10d\.py", line \d+,? in (?P<op>all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|all_to_all\w*|barrier|monitored_barrier|send|recv|reduce|gather|scatter)\b)", stack},
-    {"jax", R"(waiting for `[^`]*` for \d+ seconds and may be stuck.*)", hint},
+    {"stack", R"(^\s*(?:#\d+ +(?:0x[0-9a-f]+ in )?)?(?P<op>(?:cuda|hip|cu)(?:Stream|Device|Event|Ctx)Synchronize)(?:_v2)?(?:\b|@).*)", host_waits},
+    // JAX and XLA
+    {"jax", R"(waiting for `[^`]*` for \d+ seconds and may be stuck.*)", rendezvous},
+    {"jax", R"(Failed to meet rendezvous '.*)", rendezvous},
+    {"jax", R"([Tt]ask /job:\w+/replica:\d+/task:(?P<rank>\d+) heartbeat timeout.*)", lost_task},
 };
 #undef TORCH_CALL
 #undef FINGERPRINT
 
 }  // namespace
-
-const re2::StringPiece* LogFields::find(const char* name) const {
-  const auto at = names_.find(name);
-  if (at == names_.end() || static_cast<std::size_t>(at->second) >= groups_.size()) return nullptr;
-  const re2::StringPiece& group = groups_[static_cast<std::size_t>(at->second)];
-  return group.data() == nullptr ? nullptr : &group;
-}
-
-std::string LogFields::text(const char* name) const {
-  constexpr std::size_t kLongest = 400;
-  const re2::StringPiece* const group = find(name);
-  return group == nullptr ? std::string{} : std::string(group->data(), std::min(group->size(), kLongest));
-}
-
-std::optional<std::int64_t> LogFields::number(const char* name) const {
-  const re2::StringPiece* const group = find(name);
-  std::int64_t value = 0;
-  if (group == nullptr || std::from_chars(group->data(), group->data() + group->size(), value).ec != std::errc{}) return std::nullopt;
-  return value;
-}
-
-std::optional<std::int32_t> LogFields::rank(const char* name) const {
-  const auto value = number(name);
-  if (!value || *value < 0 || *value > 0x7ffffffe) return std::nullopt;
-  return static_cast<std::int32_t>(*value);
-}
-
-std::vector<std::int32_t> LogFields::ranks(const char* name) const {
-  const re2::StringPiece* const group = find(name);
-  return group == nullptr ? std::vector<std::int32_t>{} : ranks_in({group->data(), group->size()});
-}
-
-std::vector<std::int32_t> ranks_in(std::string_view text) {
-  std::vector<std::int32_t> ranks;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  bool is_range = false;
-  while (at < end && ranks.size() < kMostRanks) {
-    std::int32_t value = 0;
-    const auto [next, problem] = std::from_chars(at, end, value);
-    if (problem != std::errc{} || value < 0) {
-      is_range = *at == '-' || (is_range && *at == ' ');
-      ++at;
-      continue;
-    }
-    if (is_range && !ranks.empty()) {
-      for (std::int32_t between = ranks.back() + 1; between < value && ranks.size() < kMostRanks; ++between) ranks.push_back(between);
-    }
-    is_range = false;
-    ranks.push_back(value);
-    at = next;
-  }
-  std::ranges::sort(ranks);
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
-}
 
 std::span<const LogGrammar> log_grammars() { return kGrammars; }
 
@@ -429,7 +356,10 @@ const RE2& log_trigger() {
       "ink (?:is )?down|Tensor Tensor |taking the entire process|for clients|wait timeout|dump(?:ing|s| signal)|Flight ?Recorder|flight recorder|Stack trace of|subset of ranks|client socket|appears not to match|ranks successfully|Comm\\. Op|comm op: |MISMATCH|missing ranks: |Not all ranks|expected ranks|: tasks? \\d|No space left|quota exceeded|Read-only file|Stale file|ransport endpoint|egmentation fault|[Bb]us error|not responding|blocked for more|LustreError|core dumped|signal |"
       "SIG(?:KILL|SEGV|BUS)|exit ?code|return code|exited with|exit status|Error\\b|Exception\\b|[Cc]heckpoint|aving |valuat|alidation|"
       "device handle for|GPU is lost|requires reset|CANCELLED AT|enforce fail at|connectFullMesh|op\\.preamble|reprocessing|okenizing|%\\|| (?:<-|->|→) |MPI_|distributed_c10d|watchdog got stuck|ncclUniqueId|may be stuck|been destroyed|didn't join|\\d+ (?:started|finished) ranks:|\\] started |(?:dataloader|serialization)\\.py|"
-      "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *\\n|local_rank: |world_size|WORLD_SIZE|RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]|"
+      "(?:==|##|--|\\*\\*)[^\\n]{0,60}[Rr]ank[ _=:-]?\\d|[Rr]ank \\d+:? *(?:\\x1b\\[0?m)?\\r?\\n|local_rank: |world_size|WORLD_SIZE|RUNNING |SEND_|RECV_|Send[FB]|Recv[FB]|"
+      "RESOURCE_EXHAUSTED|heartbeat timeout|replica:\\d+/task:|tasks that reached|Barrier timed out|GPU node-|HSA_STATUS|amdgpu|hipError|Evicted|low on resource|ollowing ranks|Notify record|"
+      "worker died|orker exit|root causes|ctor (?:is dead|died)|completion with error|issing ranks?: |_TP\\d|managing GPU|Synchronize|Stalled ranks|DEAD|INCOMPLETE|"
+      "noticed that process|not receive grad|meet rendezvous|ollective instance|\\d truncated; |ERR_TRUNCATE|soft lockup|LOCKUP|self-detected stall|Kernel panic|"
       "(?:MicroBatch|Pass|Activation|Grads?|OptimizerStep)\\(|done with schedule");
   return trigger;
 }

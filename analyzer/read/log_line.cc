@@ -35,10 +35,14 @@ void strip_escapes(std::string_view text, std::string& out) {
 LogLine clean_log_line(std::string_view line, std::string& buffer) {
   static const RE2 kRank(R"(^\s*(?:\[(?:rank|default|Rank )(\d{1,7})\][:,]? ?|(\d{1,7}): |\[(?:\d+,)?(\d{1,7})\]<\w+>:? ?|\[\d+,(\d{1,7})\]:? ?|\((?:rank|RANK)[ =](\d{1,7})\) ?))");
   // ISO 8601 with or without brackets, and what containerd puts behind it.
-  static const RE2 kTime(R"(^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]? (?:std(?:out|err) [FP] )?)");
+  static const RE2 kTime(R"(^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d| UTC)?\]? (?:std(?:out|err) [FP] )?)");
   static const RE2 kSyslog(R"(^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)? )([A-Za-z0-9][\w.-]{0,252}) (kernel|[A-Za-z][\w./-]{0,40}\[\d+\]): )");
   static const RE2 kRay(R"(^\([\w.-]+ pid=(\d{1,10})(?:, ip=([\d.]{7,15}))?\) )");
-  static const RE2 kPod(R"(^(?:\[pod/([a-z0-9][a-z0-9.-]{0,252})/[\w.-]{1,80}\] ?|([\w.-]{1,80}) +\| ))");
+  static const RE2 kPod(R"(^(?:\[pod/([a-z0-9][a-z0-9.-]{0,252})/[\w.-]{1,80}\] ?|([\w.-]{1,80}) +\| |([\w-]{1,80}\.\d+) -- |([\w.-]{1,80}) \[std(?:out|err)\] ))");
+  // Accelerate's test command.
+  static const RE2 kStream(R"(^std(?:out|err): )");
+  // What was quoted in a mail or an issue.
+  static const RE2 kQuote(R"(^> ?)");
   // pdsh and DeepSpeed's launcher; only before what begins a line of its own, since "error: " looks alike.
   static const RE2 kHost(R"(^([A-Za-z][\w.-]*\d[\w.-]*): [\[(])");
   while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
@@ -65,8 +69,15 @@ LogLine clean_log_line(std::string_view line, std::string& buffer) {
     } else if (RE2::Consume(&rest, kRay, &pa, &pb)) {
       std::from_chars(pa.data(), pa.data() + pa.size(), result.pid);
       if (result.host.empty()) result.host = view(pb);
-    } else if (RE2::Consume(&rest, kPod, &pa, &pb)) {
-      result.pod = pa.empty() ? view(pb) : view(pa);
+    } else if (RE2::Consume(&rest, kPod, &pa, &pb, &pc, &pd)) {
+      for (const re2::StringPiece& part : {pa, pb, pc}) {
+        if (!part.empty()) result.pod = view(part);
+      }
+      if (!pd.empty() && result.host.empty()) result.host = view(pd);
+    } else if (i == 0 && RE2::Consume(&rest, kQuote)) {
+      result.text = {rest.data(), rest.size()};
+      continue;
+    } else if (RE2::Consume(&rest, kStream)) {
     } else if (RE2::PartialMatch(rest, kHost, &pa)) {
       result.host = view(pa);
       rest.remove_prefix(pa.size() + 2);

@@ -8,6 +8,7 @@
 
 #include "read/flight_ranks.h"
 #include "read/log_grammars.h"
+#include "read/log_stacks.h"
 
 namespace lockstep {
 namespace {
@@ -39,10 +40,10 @@ struct LongLine {
   RE2 begins, is_whole;
 };
 
-const std::array<LongLine, 13>& long_lines() {
-  static const std::array<LongLine, 13> lines{{
+const std::array<LongLine, 19>& long_lines() {
+  static const std::array<LongLine, 19> lines{{
       {RE2(R"(ProcessGroup\w+\.cpp:\d+\] |Watchdog caught|Work\w+\((?:SeqNum|OpType))"),
-       RE2(R"(OpType=.*(?:ran for \d+ milliseconds before|timed out|raised the following async exception: .{40})|last completed (?:NCCL )?work: -?\d+(?:\D|$)|\] Running collective: .*(?:OpType=\w+\)|TensorDtypes=\w+,))")},
+       RE2(R"(OpType=.*(?:ran for \d+ milliseconds before|timed out|raised the following async exception: .{40})|last completed (?:NCCL )?work: -?\d+(?:\D|$)|watchdog got stuck for \d+ sec|\] Running collective: .*(?:OpType=\w+\)|TensorDtypes=\w+,))")},
       {RE2(R"(\[PG [^\]]*(?:\]|$))"), RE2(R"(last completed (?:NCCL )?work: -?\d+(?:\D|$)|(?i:dumping|terminated with exception: \S|watchdog got stuck for \d+ sec|flight recorder))")},
       {RE2(R"(Detected mismatch between collectives on ranks|(?:running|calling) collective: CollectiveFi)"), RE2(R"(inconsistent collective: .*OpType=\w+(?:\)|.*TensorDtypes=\w+,)|but Rank \d+ is \w+ collective: (?:\w+\.|CollectiveFingerPrint\(.*OpType=\w+(?:\)|.*TensorDtypes=\w+,))|collective: CollectiveFingerPrint\([^()]*\)\. Error)")},
       {RE2(R"(Running collective: CollectiveFi|inconsistent collective: CollectiveFi)"), RE2(R"(OpType=\w+(?:\)|.*TensorDtypes=\w+,))")},
@@ -53,7 +54,13 @@ const std::array<LongLine, 13>& long_lines() {
       {RE2(R"(DDP expects same model)"), RE2(R"(inconsistent \d+ params)")},
       {RE2(R"(Stalled ops:|\[(?:missing|ready) ranks:)"), RE2(R"(\[(?:missing|ready) ranks: [\d, ]+\])")},
       {RE2(R"(Mismatched [A-Z]+ )"), RE2(R"(but another rank .*\.)")},
-      {RE2(R"((?:^|\s)File "/)"), RE2(R"(", line \d+,? in \w+)")},
+      {RE2(R"(workers have been waiting for|for the following ranks|ranks have not joined)"), RE2(R"(ranks to join .*call: \[[\d, ]+\]|collective operation: \[[\d, ]+\])")},
+      {RE2(R"(coordination_service\w*\.cc|Task /job:)"), RE2(R"(heartbeat timeout)")},
+      {RE2(R"(NCCL INFO .*\bcomm 0x[0-9a-f]+ rank \d)"), RE2(R"(- ?(?:Init|Abort|Destroy|Finalize|Revoke) (?:START|COMPLETE))")},
+      {RE2(R"(NCCL WARN NET/OFI)"), RE2(R"(completed with error)")},
+      {RE2(R"(Message from rank \d|MPIDI\w*\(\d+\))"), RE2(R"(truncated; \d+ bytes received but buffer size is \d+)")},
+      {RE2(R"(A worker died or was killed|worker process has died|potential root causes)"), RE2(R"(or other unexpected errors)")},
+      {RE2(R"((?:^|\s)File "/)"), RE2(R"(", line \d+,? in [\w<])")},
       {RE2(R"(error msg: Culprit)"), RE2(R"((?:found .*'|\.\.\.)\s*$)")},
   }};
   return lines;
@@ -62,6 +69,14 @@ const std::array<LongLine, 13>& long_lines() {
 std::string excerpt_of(std::string_view text) {
   constexpr std::size_t kLongest = 320;
   return std::string(text.substr(0, kLongest));
+}
+
+/// Without "[E1122 06:40:00.504952916 ProcessGroupNCCL.cpp:630] ", which says when and in which line of torch.
+std::string_view without_head(std::string_view text) {
+  static const RE2 kHead(R"(^\s*\[[EWIFC]\d*[^\]\[]*\.(?:cpp|cc|hpp|h|ts):\d+\] )");
+  re2::StringPiece rest = piece(text);
+  RE2::Consume(&rest, kHead);
+  return {rest.data(), rest.size()};
 }
 
 /// "[E1122 06:40:00.504952916 ": the month is not padded, the day is. A time of nothing but zeros was blotted out.
@@ -112,6 +127,7 @@ std::size_t LogReader::feed(std::string_view text, bool is_last) {
     if (line.end == kNeedsMore && line.begin > 0) return line.begin;
     if (line.end == kNeedsMore) line.end = std::min(text.find('\n', hit), size);
     ++line_;
+    behind_ = text.substr(std::min(line.end + 1, size), size - std::min(line.end + 1, size));
     read_line(whole);
     line_ += line.joined;
     at = std::min(line.end + 1, size);
@@ -143,9 +159,10 @@ std::string_view LogReader::whole_line(std::string_view text, bool is_last, Line
     if (next.empty() || clean_log_line(next, scratch).has_prefix || RE2::PartialMatch(piece(next), kBegins)) return first;
     while (!direct.empty() && direct.back() == '\r') direct.pop_back();
     while (!spaced.empty() && spaced.back() == '\r') spaced.pop_back();
-    direct += next;
+    const std::string_view rest = next.starts_with('>') ? clean_log_line(next, scratch).text : next;
+    direct += rest;
     spaced += ' ';
-    spaced += next;
+    spaced += rest;
     end = next_end;
     // Broken in the middle of a word, or where a space was.
     for (std::string* joined : {&direct, &spaced}) {
@@ -201,10 +218,13 @@ void LogReader::read_line(std::string_view raw) {
   int group_rank = -1;
   const bool has_rank = rank.has_value();
   if (!rank && RE2::PartialMatch(piece(line.text), kGroupRank, &group_rank)) rank = group_rank;
+  // JAX programs name their process in the line.
+  static const RE2 kProcess(R"(\[process=(\d{1,7})\])");
+  if (!rank && RE2::PartialMatch(piece(line.text), kProcess, &group_rank)) rank = group_rank;
   if (has_rank) note_place(line, *rank);
   note_size(line.text);
   if (log_.calls.read(line.text, line_, rank)) return;
-  if (line.text.find("Missing ranks") != std::string_view::npos) {
+  if (line.text.find("Missing ranks") != std::string_view::npos || line.text.starts_with("Stalled ranks")) {
     in_missing_ranks_ = true;
     return;
   }
@@ -231,7 +251,7 @@ void LogReader::read_grammars(const LogLine& line, std::optional<std::int32_t> r
       std::array<re2::StringPiece, kMostGroups> groups;
       const int count = std::min(compiled.pattern->NumberOfCapturingGroups() + 1, kMostGroups);
       if (!compiled.pattern->Match(rest, 0, rest.size(), RE2::UNANCHORED, groups.data(), count)) break;
-      ReportedEvent event{.line = line_, .rank = rank};
+      ReportedEvent event{.line = line_, .rank = rank, .family = compiled.grammar->family};
       event.host = line.host;
       const LogFields fields(compiled.pattern->NamedCapturingGroups(), std::span(groups).first(static_cast<std::size_t>(count)));
       if (compiled.grammar->fill(fields, event)) {
@@ -240,7 +260,8 @@ void LogReader::read_grammars(const LogLine& line, std::optional<std::int32_t> r
         // What went wrong is read best in its whole line.
         const bool whole_line = event.kind == ReportedKind::kEvent || event.kind == ReportedKind::kHint;
         const auto behind = static_cast<std::size_t>(groups[0].data() - line.text.data());
-        event.text = excerpt_of(whole_line && behind < 120 ? line.text : fields.whole());
+        if (event.text.empty()) event.text = excerpt_of(whole_line && behind < 120 ? without_head(line.text) : fields.whole());
+        if (event.kind == ReportedKind::kStack || event.op == "stack") tell_stack(line, event);
         keep(std::move(event));
         any = true;
       }
@@ -248,6 +269,11 @@ void LogReader::read_grammars(const LogLine& line, std::optional<std::int32_t> r
     } while (compiled.grammar->again && !rest.empty());
     if (any) return;
   }
+}
+
+void LogReader::tell_stack(const LogLine& line, ReportedEvent& event) {
+  if (const auto frame = frame_of_line(line.text)) event.text = excerpt_of(frame_text(*frame));
+  event.caller = excerpt_of(user_frame_behind(line.text, line.rank, behind_));
 }
 
 void LogReader::note_place(const LogLine& line, std::int32_t rank) {

@@ -46,6 +46,7 @@ class LogReader {
   std::string_view whole_line(std::string_view text, bool is_last, Line& line);
   void read_line(std::string_view raw);
   void read_grammars(const LogLine& line, std::optional<std::int32_t> rank);
+  void tell_stack(const LogLine& line, ReportedEvent& event);
   void note_place(const LogLine& line, std::int32_t rank);
   void note_size(std::string_view text);
   void keep(ReportedEvent event);
@@ -53,6 +54,7 @@ class LogReader {
   ParsedLog& log_;
   LogSections sections_;
   std::string buffer_, joined_;
+  std::string_view behind_;  ///< the text behind the line that is being read
   std::uint32_t line_ = 0;
   std::optional<std::int32_t> file_rank_;
   bool in_missing_ranks_ = false;

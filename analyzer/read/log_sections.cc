@@ -19,7 +19,7 @@ constexpr std::size_t kLongest = 320;
 
 bool LogSections::read(std::string_view text, std::uint32_t line, const Keep& keep) {
   read_ras(text);
-  return read_heading(text) || read_desync(text, line, keep) || read_elastic(text, line) || read_dump_analysis(text, line, keep);
+  return read_heading(text) || read_desync(text, line, keep) || read_elastic(text, line) || read_dump_analysis(text, line, keep) || read_task_barrier(text, line, keep);
 }
 
 void LogSections::complete(ReportedEvent& event) const {
@@ -28,6 +28,12 @@ void LogSections::complete(ReportedEvent& event) const {
     event.group = ras_communicator_;
     if (event.op.empty()) event.op = ras_op_;
   }
+  if (event.op != "RAS silent" || !ras_dead_ || (ras_silent_ && !event.ranks.empty())) return;
+  // Considered dead, not only slow to answer.
+  event.kind = ReportedKind::kEvent;
+  event.finding_class = "peer_crashed";
+  event.proves = true;
+  if (event.ranks.size() == 1) event.rank = event.ranks.front();
 }
 
 std::optional<std::int32_t> LogSections::rank_of(std::uint32_t line) const {
@@ -43,6 +49,8 @@ bool LogSections::read_heading(std::string_view text) {
   static const RE2 kHeading(R"(^(?:(?:==|##|--|\*\*)[=#*>-]*[^=#*]*?[Rr]ank[ _=:-]?(\d{1,7})\b[^=#*]*?(?:[=#*<-]{2,})?|[Rr]ank (\d{1,7}):?)\s*$)");
   static const RE2 kProcess(R"(^Process (\d+): (.*)$)");
   static const RE2 kRankOfCommand(R"((?:^|\s)--(?:node_|global_|local_)?rank[= ](\d{1,7})\b)");
+  // "sglang::scheduler_TP0", "VLLM::Worker_TP1": with other axes beside it, the number is not the rank.
+  static const RE2 kRankOfTitle(R"(^\w+::[A-Za-z]+_TP(\d{1,7})$)");
   re2::StringPiece marked, plain, command;
   if (RE2::PartialMatch(piece(text), kHeading, &marked, &plain)) {
     int number = -1;
@@ -53,7 +61,7 @@ bool LogSections::read_heading(std::string_view text) {
   if (std::int64_t pid = 0; RE2::PartialMatch(piece(text), kProcess, &pid, &command)) {
     int number = -1;
     // A heading of the collector stands before it, and stays.
-    if (RE2::PartialMatch(command, kRankOfCommand, &number)) section_rank_ = number;
+    if (RE2::PartialMatch(command, kRankOfCommand, &number) || RE2::PartialMatch(command, kRankOfTitle, &number)) section_rank_ = number;
     if (section_rank_) place_ = {*section_rank_, {.place = {.pid = pid}}};
     return true;
   }
@@ -124,6 +132,13 @@ void LogSections::read_ras(std::string_view text) {
   static const RE2 kHead(R"(^ *#\d+-\d+ \(([0-9a-f]+)\))");
   static const RE2 kCounts(R"(Communicator ranks have different (\w+))");
   static const RE2 kRank(R"(^ *Rank (\d{1,7})(?: has .*)? -- GPU ([\w,]+) managed by process (\d+) on node ([A-Za-z0-9][\w.:-]{0,252}))");
+  // Sections about processes that are gone, and about others that only did not answer; each report begins anew.
+  static const RE2 kSection(R"(^(DEAD|INCOMPLETE|Job summary|NCCL version .*)\s*$)");
+  if (std::string section; RE2::PartialMatch(piece(text), kSection, &section)) {
+    const bool begins = section != "DEAD" && section != "INCOMPLETE";
+    ras_dead_ = !begins && (ras_dead_ || section == "DEAD");
+    ras_silent_ = !begins && (ras_silent_ || section == "INCOMPLETE");
+  }
   if (RE2::PartialMatch(piece(text), kHead, &ras_communicator_)) ras_op_.clear();
   RE2::PartialMatch(piece(text), kCounts, &ras_op_);
   int rank = -1;
@@ -131,6 +146,35 @@ void LogSections::read_ras(std::string_view text) {
   std::int64_t pid = 0;
   if (!RE2::PartialMatch(piece(text), kRank, &rank, &device, &pid, &node)) return;
   place_ = {rank, {.place = {.host = node, .pid = pid, .device = "GPU " + device}}};
+}
+
+/// JAX's coordination service lists those that did not come to a barrier, one in a line:
+/// "Barrier timed out. Id: save.0. ...", "# of tasks that reached the barrier: 8/10.", "... Some timed out task names:", "/job:jax_worker/replica:0/task:6".
+bool LogSections::read_task_barrier(std::string_view text, std::uint32_t line, const Keep& keep) {
+  static const RE2 kBarrier(R"(Barrier timed out\. Id: (\S+?)\.?(?:\s|$))");
+  static const RE2 kCame(R"(# of tasks that reached the barrier: (\d+/\d+))");
+  static const RE2 kList(R"([Ss]ome timed out task names:\s*$)");
+  static const RE2 kTask(R"(^\s*/job:\w+/replica:\d+/task:(\d{1,7})\s*$)");
+  std::string found;
+  if (RE2::PartialMatch(piece(text), kBarrier, &found)) {
+    barrier_ = found;
+    came_.clear();
+    barrier_line_ = 0;
+  }
+  if (RE2::PartialMatch(piece(text), kCame, &found)) came_ = found;
+  if (RE2::PartialMatch(piece(text), kList)) {
+    barrier_line_ = line;
+    return true;
+  }
+  int task = -1;
+  if (barrier_line_ == 0 || line - barrier_line_ > 2 || !RE2::PartialMatch(piece(text), kTask, &task)) return false;
+  barrier_line_ = line;
+  ReportedEvent event{.kind = ReportedKind::kAbsent, .line = line, .text = std::string(text.substr(0, kLongest))};
+  event.family = "jax";
+  event.op = fmt::format("barrier {}{}", barrier_, came_.empty() ? "" : fmt::format(" ({} tasks came)", came_));
+  event.ranks = {task};
+  keep(std::move(event));
+  return true;
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // What one line of a log says about the lines behind it: headings over stacks, torchelastic's summary, reports of RAS, of torch's
-// desync debugging and of its analyzer of dumps.
+// desync debugging and of its analyzer of dumps, and JAX's barriers.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@ class LogSections {
   bool read_desync(std::string_view text, std::uint32_t line, const Keep& keep);
   bool read_elastic(std::string_view text, std::uint32_t line);
   bool read_dump_analysis(std::string_view text, std::uint32_t line, const Keep& keep);
+  bool read_task_barrier(std::string_view text, std::uint32_t line, const Keep& keep);
   void read_ras(std::string_view text);
 
   std::optional<std::int32_t> section_rank_;
@@ -39,6 +40,9 @@ class LogSections {
   std::string elastic_host_;
   std::uint32_t elastic_host_line_ = 0;
   std::string ras_communicator_, ras_op_;
+  bool ras_dead_ = false, ras_silent_ = false;
+  std::string barrier_, came_;
+  std::uint32_t barrier_line_ = 0;
   std::string analysed_op_, analysed_group_;
   std::optional<std::int64_t> analysed_seq_;
   std::pair<std::int32_t, ReportedPlace> place_{-1, {}};

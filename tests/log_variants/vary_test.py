@@ -25,7 +25,7 @@ def noise(lines):
     mixed = []
     for i, line in enumerate(lines):
         # A table, a traceback or a list keeps together as it comes from one write.
-        apart = i > 0 and not line.startswith((" ", "\t", "#", "0:", "1:", "2:", "3:")) and "Missing ranks" not in lines[i - 1] and "<stderr>" not in line
+        apart = i > 0 and not line.startswith((" ", "\t", "#", "0:", "1:", "2:", "3:", "/job:", "The first task")) and "Missing ranks" not in lines[i - 1] and "<stderr>" not in line
         mixed += (NOISE[i % 3:i % 3 + 3] if apart else []) + [line]
     return mixed
 
@@ -66,7 +66,8 @@ def permuted(lines):
 
 
 # Ranks without a word before them, numbers of devices, and wordings in which rank 0 is always the one that is compared with.
-UNNAMED = re.compile(r"^\s*(?:- )?\[\d|\]\s*started |<stderr>:\d+!?: \[|^\d+!?: \[|NCCL INFO \w+: opCount|disagreement between rank0")
+UNNAMED = re.compile(r"^\s*(?:- )?\[\d|\]\s*started |<stderr>:\d+!?: \[|^\d+!?: \[|NCCL INFO \w+: opCount|disagreement between rank0"
+                     r"|ranks to join|not joined the collective|/task:\d|\[process=\d|_TP\d+$")
 
 
 def check(lockstep, lines):
