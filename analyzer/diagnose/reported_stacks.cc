@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/rank_ranges.h"
 #include "diagnose/reported_view.h"
 
 namespace lockstep {
@@ -19,14 +20,24 @@ void add_stack_differences(ReportedView& view) {
   std::map<std::string, std::vector<std::int32_t>> parties;
   for (const auto& [rank, event] : by_rank) parties[plain_op(event->op)].push_back(rank);
   if (parties.size() < 2) return;
-  std::string words;
   ReportedView::Events events;
+  std::vector<std::pair<std::string, std::vector<std::int32_t>>> places;
   for (const auto& [rank, event] : by_rank) {
     events.push_back(event);
     const std::string frame = stack_text(*event);
     const bool names_call = frame.find(event->op) < frame.find('(');
-    if (events.size() <= 6)
-      words += fmt::format("{}rank {} stands in {}", words.empty() ? "" : "; ", rank, names_call ? frame : fmt::format("{} ({})", event->op, frame));
+    const std::string place = names_call ? frame : fmt::format("{} ({})", event->op, frame);
+    auto known = std::ranges::find(places, place, &std::pair<std::string, std::vector<std::int32_t>>::first);
+    if (known == places.end()) known = places.insert(places.end(), {place, {}});
+    known->second.push_back(rank);
+  }
+  // Those of few ranks first: they are what a reader looks for.
+  std::ranges::stable_sort(places, {}, [](const auto& place) { return place.second.size(); });
+  constexpr std::size_t kMostTold = 6;
+  std::string words;
+  for (std::size_t i = 0; i < std::min(places.size(), kMostTold); ++i) {
+    const auto& [place, ranks] = places[i];
+    words += fmt::format("{}{} {} in {}", i == 0 ? "" : "; ", ranks_text(ranks), ranks.size() == 1 ? "stands" : "stand", place);
   }
   Draft& draft = view.add(Verdict::kMismatch, "kind_differs", Severity::kCertain, fmt::format("the stacks stand in different calls: {}", words.substr(0, 400)),
                           "let all ranks of the group take the same branch before this call");

@@ -34,13 +34,20 @@ void set_minority_of_waits(const ReportedView::Events& events, Finding& finding)
 
 /// One number (of one group, or of groups that are not named) with other operations or sizes.
 bool add_unequal_waits(ReportedView& view) {
+  // Not every line of a work names its group: where only one is named, the others may be of it.
+  std::set<std::string> groups;
+  for (const Event& wait : view.waits()) {
+    if (!wait.group.empty()) groups.insert(wait.group);
+  }
   std::map<std::pair<std::string, std::int64_t>, ReportedView::Events> by_place;
   for (const Event& wait : view.waits()) {
-    if (wait.seq && wait.rank && !has_own_number(wait.op)) by_place[{wait.group, *wait.seq}].push_back(&wait);
+    if (!wait.seq || !wait.rank || has_own_number(wait.op)) continue;
+    by_place[{wait.group.empty() && groups.size() == 1 ? *groups.begin() : wait.group, *wait.seq}].push_back(&wait);
   }
   for (const auto& [at, events] : by_place) {
     std::set<std::int32_t> ranks;
     bool differ = false, ops_differ = false;
+    const bool named = std::ranges::all_of(events, [](const Event* event) { return !event->group.empty(); });
     for (const Event* event : events) {
       ranks.insert(*event->rank);
       const Event& first = *events.front();
@@ -48,7 +55,7 @@ bool add_unequal_waits(ReportedView& view) {
       const bool size = !op && !has_free_size(first.op) && event->elements_in && first.elements_in && *event->elements_in != *first.elements_in;
       // Another operation under one number, in groups that are not named: other groups may stand at an equal number by
       // chance, where it is small and few ranks are there.
-      differ = differ || size || (op && (!at.first.empty() || at.second >= kTellingNumber || events.size() > 2));
+      differ = differ || size || (op && (named || at.second >= kTellingNumber || events.size() > 2));
       ops_differ = ops_differ || op;
     }
     if (!differ || ranks.size() < 2) continue;
@@ -58,7 +65,7 @@ bool add_unequal_waits(ReportedView& view) {
                             ops_differ ? "let every member of the group take the same branch before this call"
                                        : "agree on the size first (gather the sizes, or pad to the largest), and take the same branch on all ranks");
     draft.finding.explanation = draft.finding.title;
-    if (at.first.empty()) draft.finding.explanation += "; the lines do not name the process group, but number and operation agree";
+    if (!named) draft.finding.explanation += ops_differ ? "; not all lines name the process group, but the numbers agree" : "; the lines do not name the process group, but number and operation agree";
     set_minority_of_waits(events, draft.finding);
     view.support(draft.finding, events);
     return true;

@@ -136,6 +136,15 @@ TEST(JoinedEvidence, AStackBesideDumpsSaysWhatTheMissedRankDoes) {
   EXPECT_EQ(without_log.verdict, Verdict::kInsufficient);
   EXPECT_NE(without_log.findings.front().explanation.find("the stack of rank 2 stands in save (torch/serialization.py:850)"), std::string::npos)
       << without_log.findings.front().explanation;
+  // Faulthandler's words for it, told alike.
+  const std::string by_faulthandler = "Thread 0x00007f11 (most recent call first):\n  File \"/v/site-packages/torch/serialization.py\", line 850 in save\n"
+                                      "  File \"/home/me/train.py\", line 210 in save_checkpoint\n  File \"/home/me/train.py\", line 300 in main\n";
+  for (const std::string& stack : {kSaves, by_faulthandler}) {
+    const Report told = judge({{"rank_0", progress(6, 4)}, {"rank_1", progress(6, 4)}, {"stack_rank2.txt", stack}});
+    EXPECT_NE(told.findings.front().explanation.find("the stack of rank 2 stands in save (torch/serialization.py:850), called at train.py:210 in save_checkpoint"),
+              std::string::npos)
+        << told.findings.front().explanation;
+  }
   const Report with_log = judge({{"rank_0", progress(6, 4)}, {"rank_1", progress(6, 4)}, {"job.log", status(0, 5, 6, 4) + dump_signal(2, 4, 4)}, {"stack_rank2.txt", kSaves}});
   EXPECT_EQ(with_log.verdict, Verdict::kOtherCause);  // it saves: late, and no call is missing
   EXPECT_EQ(with_log.findings.front().finding_class, "slow_peer");
