@@ -273,7 +273,9 @@ void LogReader::read_grammars(const LogLine& line, std::optional<std::int32_t> r
 
 void LogReader::tell_stack(const LogLine& line, ReportedEvent& event) {
   if (const auto frame = frame_of_line(line.text)) event.text = excerpt_of(frame_text(*frame));
-  event.caller = excerpt_of(user_frame_behind(line.text, line.rank, behind_));
+  // What is not kept is not worth a search.
+  if (counts_[{event.kind, event.rank.value_or(-1)}] >= kMostOfAKind) return;
+  event.caller = excerpt_of(user_frame_behind(line.text, line.rank, behind_, stack_lines_left_));
 }
 
 void LogReader::note_place(const LogLine& line, std::int32_t rank) {

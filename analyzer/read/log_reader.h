@@ -54,6 +54,7 @@ class LogReader {
   ParsedLog& log_;
   LogSections sections_;
   std::string buffer_, joined_;
+  std::size_t stack_lines_left_ = 2'000'000;  ///< that are looked at for callers: logs of nothing but frames take no longer than that
   std::string_view behind_;  ///< the text behind the line that is being read
   std::uint32_t line_ = 0;
   std::optional<std::int32_t> file_rank_;

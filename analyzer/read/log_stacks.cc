@@ -64,7 +64,7 @@ std::string frame_text(const Frame& frame) {
   return frame.line == 0 ? fmt::format("{} ({})", frame.function, file) : fmt::format("{} ({}:{})", frame.function, file, frame.line);
 }
 
-std::string user_frame_behind(std::string_view line, std::optional<std::int32_t> rank_of_line, std::string_view behind) {
+std::string user_frame_behind(std::string_view line, std::optional<std::int32_t> rank_of_line, std::string_view behind, std::size_t& budget) {
   // "line 40, in step" is of a traceback: the most recent call is the last.
   static const RE2 kTraceback(R"re(^\s*File "[^"]+", line \d+, in )re");
   static const RE2 kOther(R"(^(?:\S|\s*$))");
@@ -79,7 +79,7 @@ std::string user_frame_behind(std::string_view line, std::optional<std::int32_t>
   constexpr int kMostLines = 400;
   std::string buffer;
   std::optional<Frame> nearest;
-  for (int n = 0; n < kMostLines && !behind.empty(); ++n) {
+  for (int n = 0; n < kMostLines && !behind.empty() && budget > 0; ++n, --budget) {
     const std::size_t end = std::min(behind.find('\n'), behind.size());
     const LogLine next = clean_log_line(behind.substr(0, end), buffer);
     behind.remove_prefix(std::min(end + 1, behind.size()));

@@ -20,7 +20,8 @@ std::string frame_text(const Frame& frame);
 
 /// "train.py:40 in step": the innermost frame of the user's own code in the lines behind, of the stack that `line` (without
 /// prefixes) is of; where all is frameworks', the innermost that is not torch's or MPI's. Empty where there is none, and in
-/// tracebacks of exceptions, which go the other way. Lines of other ranks (by their prefixes) may stand between.
-std::string user_frame_behind(std::string_view line, std::optional<std::int32_t> rank_of_line, std::string_view behind);
+/// tracebacks of exceptions, which go the other way. Lines of other ranks (by their prefixes) may stand between. Each line that
+/// is looked at takes one off `budget`; where none is left, nothing is found.
+std::string user_frame_behind(std::string_view line, std::optional<std::int32_t> rank_of_line, std::string_view behind, std::size_t& budget);
 
 }  // namespace lockstep

@@ -11,6 +11,11 @@ std::string told(std::string_view line) {
   return frame ? frame_text(*frame) : "";
 }
 
+std::string user_frame_behind(std::string_view line, std::optional<std::int32_t> rank, std::string_view behind) {
+  std::size_t budget = 100;
+  return lockstep::user_frame_behind(line, rank, behind, budget);
+}
+
 TEST(FrameOfLine, ReadsWhatPySpyFaulthandlerAndGdbPrint) {
   EXPECT_EQ(told("    barrier (torch/distributed/distributed_c10d.py:4083)"), "barrier (torch/distributed/distributed_c10d.py:4083)");
   EXPECT_EQ(told("  File \"/opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py\", line 4083 in barrier"),
@@ -40,6 +45,13 @@ TEST(UserFrameBehind, StaysInTheStackAndInTheRank) {
   EXPECT_EQ(user_frame_behind(line, 0, "[rank1]:   File \"/work/other.py\", line 3 in f\n[rank0]:   File \"/work/train.py\", line 101 in validate\n"),
             "train.py:101 in validate");
   EXPECT_EQ(user_frame_behind("rank 0: #5 PMPI_Bcast () at pbcast.c:114", {}, "rank 1: #6 step () at a.c:1\nrank 0: #6 step () at b.c:2\n"), "b.c:2 in step");
+}
+
+TEST(UserFrameBehind, LooksNoFurtherThanItsBudget) {
+  std::size_t budget = 1;
+  const std::string_view behind = "    wrapper (torch/distributed/c10d_logger.py:81)\n    clip (train.py:61)\n";
+  EXPECT_EQ(lockstep::user_frame_behind("    barrier (torch/distributed/distributed_c10d.py:1)", {}, behind, budget), "");
+  EXPECT_EQ(budget, 0U);
 }
 
 TEST(UserFrameBehind, DoesNotReadTracebacksOfExceptions) {
