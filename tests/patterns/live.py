@@ -23,7 +23,7 @@ SAMPLE = ("given_015", "given_040", "given_046", "given_061", "given_071", "give
           "own_gather_v_counts", "own_graph_launched_less", "own_grow_not_joined", "own_signal_missing", "own_implicit_order", "own_init_same_rank",
           "own_mpi_barrier_before_nccl", "own_new_group_on_members_only", "own_refused_call", "own_init_other_size",
           "own_shrink_other_lists", "own_roots_of_one_group", "own_ring_blocking_sends", "own_root_outside_group",
-          "own_self_send_ungrouped", "own_split_without_nocolor")
+          "own_self_send_ungrouped", "own_signal_of_wrong_peer", "own_split_without_nocolor")
 
 # Over NCCL, torch makes groups and this barrier through its store, which no recorder of NCCL sees.
 TORCH_OVER_MPI = ("own_monitored_barrier", "own_new_group_on_members_only")
