@@ -42,6 +42,21 @@ std::set<Launch> whole_exchanges(const Describer& describe, CommIndex comm) {
   return several ? whole : std::set<Launch>{};
 }
 
+/// Of three members the middle one of a chain exchanges with all others, too: a rank that exchanges with one member alone, and has no
+/// message with the one that holds the left-over call, may be the end of a chain as well as have two empty parts.
+bool may_be_end_of_chain(const Describer& describe, CommIndex comm, std::int32_t rank, std::int32_t holder) {
+  const Job& job = describe.job();
+  const ProgramIndex program = job.program_of_rank(rank);
+  if (job.communicator(comm).members.size() != 3 || program == kNoProgram) return false;
+  bool sends = false, receives = false;
+  for (const Operation& operation : job.program(program).placed_operations()) {
+    if (operation.comm != comm || !is_placed_message(operation) || operation.peer == rank) continue;
+    if (operation.peer == holder) return false;
+    (is_send(operation.kind) ? sends : receives) = true;
+  }
+  return sends && receives;
+}
+
 /// The call that has no partner.
 const Operation& left_over(const Describer& describe, const Draft& draft) {
   const std::int32_t rank = draft.message->send_left ? draft.message->sender : draft.message->receiver;
@@ -91,7 +106,8 @@ void join_missing_parts(const Describer& describe, std::vector<Draft>& drafts) {
       const auto [at, added] = exchanges.try_emplace(draft.comm);
       if (added) at->second = whole_exchanges(describe, draft.comm);
       const std::int32_t rank = draft.message->send_left ? draft.message->sender : draft.message->receiver;
-      is_part = at->second.contains({rank, left_over(describe, draft).launch});
+      const std::int32_t partner = draft.message->send_left ? draft.message->receiver : draft.message->sender;
+      is_part = at->second.contains({rank, left_over(describe, draft).launch}) && !may_be_end_of_chain(describe, draft.comm, partner, rank);
     }
     (is_part ? parts[draft.comm] : others).push_back(std::move(draft));
   }

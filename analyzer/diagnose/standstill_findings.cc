@@ -199,11 +199,17 @@ std::optional<Finding> unfinished_finding(const Describer& describe) {
   finding.evidence = {describe.evidence(first.program, first.operation)};
   finding.severity = Severity::kNote;
   const std::string call = describe.call(first.program, first.operation);
+  // The hosts went on from it, and a stream may hold it back: nobody is known to be in it.
+  const bool only_enqueued = std::ranges::all_of(open, [&](const OpenCall& other) {
+    return describe.operation(other.program, other.operation).state == OpState::kEnqueued;
+  });
+  const std::string no_end = only_enqueued ? fmt::format("all members enqueued {}, and it ended on none of them", call)
+                                           : fmt::format("all members entered {} and none came out of it", call);
   const bool root_is_hidden = has_root(model.kind) && model.peer == kNoPeer && job.library() == Library::kTorch;
   if (everyone && root_is_hidden) {
     finding.verdict = Verdict::kInsufficient;
     finding.finding_class = "evidence_missing";
-    finding.title = fmt::format("all members entered {} and none came out of it; its root is not in the record", call);
+    finding.title = no_end + "; its root is not in the record";
     finding.explanation = fmt::format("{} agree in all that the record holds, but it does not hold the root, nor the reduction: members "
                                       "that name different roots would look just like this{}", ranks_text(ranks), describe.from_site(model));
     finding.fix = fmt::format("print the root that each rank passes to this {}; TORCH_DISTRIBUTED_DEBUG=DETAIL does not compare it",
@@ -211,11 +217,12 @@ std::optional<Finding> unfinished_finding(const Describer& describe) {
   } else if (everyone) {
     finding.verdict = Verdict::kOtherCause;
     finding.finding_class = "agreed_but_not_completed";
-    finding.title = fmt::format("all members entered {} and none came out of it", call);
+    finding.title = no_end;
     finding.explanation = fmt::format("{} make the same calls up to and including {}{}; the order of calls is not what stopped "
                                       "the job", ranks_text(ranks), call, describe.from_site(model));
-    finding.fix = "look at what carries the call: device errors (Xid, ECC), link and fabric state, the transport's log; a second "
-                  "record some seconds later tells a standstill from a slow call";
+    finding.fix = fmt::format("look at {}what carries the call: device errors (Xid, ECC), link and fabric state, the transport's log; a "
+                              "second record some seconds later tells a standstill from a slow call",
+                              only_enqueued ? "what stands before it on its stream (a kernel that does not end), and at " : "");
   } else {
     finding.verdict = Verdict::kInsufficient;
     finding.finding_class = "unfinished_snapshot";

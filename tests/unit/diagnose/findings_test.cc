@@ -46,6 +46,11 @@ INSTANTIATE_TEST_SUITE_P(Table, Diagnose, ::testing::ValuesIn<FindingCase>({
     {"Clean", kThree, {{"barrier g"}, {"barrier g"}, {"barrier g"}}, Verdict::kConsistent, ""},
     {"OtherSize", kThree, {{"all_reduce g f32[4]"}, {"all_reduce g f32[5]"}, {"all_reduce g f32[4]"}},
      Verdict::kMismatch, "size_differs", {1}},
+    {"EndOfAChainIsNoEmptyPart", kThree, {{"batch[isend 1 g f32[8]; irecv 1 g f32[8]]"},
+     {"batch[isend 0 g f32[8]; irecv 0 g f32[8]; isend 2 g f32[8]; irecv 2 g f32[8]]"},
+     {"batch[isend 1 g f32[8]; irecv 1 g f32[8]; isend 0 g f32[8]; irecv 0 g f32[8]]"}}, Verdict::kImbalance, "message_unmatched", {0, 2}, {}, "nccl"},
+    {"EmptyPartsOfAnExchange", kThree, {{"batch[isend 1 g f32[8]; irecv 1 g f32[8]; isend 2 g f32[8]; irecv 2 g f32[8]]"},
+     {"batch[isend 0 g f32[8]; irecv 0 g f32[8]; isend 2 g f32[8]; irecv 2 g f32[8]]"}, {}}, Verdict::kMismatch, "size_differs", {2}, {}, "nccl"},
     {"OtherRoot", kThree, {{"broadcast g f32[1] root=0"}, {"broadcast g f32[1] root=0"}, {"broadcast g f32[1] root=2"}},
      Verdict::kMismatch, "root_differs", {2}},
     {"OtherReduction", kThree, {{"all_reduce g f32[1] redop=max"}, {"all_reduce g f32[1] redop=sum"}, {"all_reduce g f32[1] redop=sum"}},
@@ -167,6 +172,15 @@ TEST(DiagnoseHang, CountsNoRankThatHasNotComeToTheCall) {
       {{0, "running"}, {1, "running"}}));
   ASSERT_EQ(report.verdict, Verdict::kImbalance);
   EXPECT_EQ(report.findings.front().divergent_ranks, (std::vector<std::int32_t>{0, 2}));
+}
+
+TEST(DiagnoseHang, SaysWhetherTheCallWasEnteredOrOnlyEnqueued) {
+  for (const std::string state : {"entered", "enqueued"}) {
+    const std::vector<std::string> calls{"all_reduce g f32[1] state=" + state, "device_sync state=entered"};
+    const Report report = diagnose(make_job(kTwo, {calls, calls}, {{0, "running"}, {1, "running"}}, "nccl"));
+    EXPECT_EQ(verdict_name(report.verdict), "other_cause");
+    EXPECT_NE(report.findings.front().title.find("all members " + state), std::string::npos) << report.findings.front().title;
+  }
 }
 
 TEST(DiagnosePotential, ReportsTheModelUnderWhichBatchesStall) {
