@@ -201,7 +201,9 @@ Imbalance classify_extra(const Describer& describe, const Sides& sides, const De
                         times_text(count_like(describe, sides.other, operation.comm, sides.other, call)), rank,
                         times_text(made), describe.job().program(sides.reference).rank)};
   }
-  return {"extra_call", fmt::format("rank {} makes one such call more", rank)};
+  const std::uint32_t more = count_like(describe, sides.other, operation.comm, sides.other, call);
+  if (more <= made + 1) return {"extra_call", fmt::format("rank {} makes one such call more", rank)};
+  return {"extra_call", fmt::format("rank {} makes {} such calls more", rank, more - made)};
 }
 
 void describe_mismatch(const Describer& describe, const CommunicatorDifference& difference, const Deviation& deviation,

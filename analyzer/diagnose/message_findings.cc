@@ -12,6 +12,13 @@
 namespace lockstep {
 namespace {
 
+/// Type, size and payload of a message; its name where none of them is known.
+std::string contents(const Describer& describe, const Operation& operation) {
+  const std::string text = describe.arguments(operation);
+  const std::size_t name = op_name(operation.kind).size();
+  return text.size() > name ? text.substr(name + 1) : text;
+}
+
 Finding pair_finding(const Describer& describe, const ChannelMatch& channel, std::uint32_t seq) {
   const Job& job = describe.job();
   const ProgramIndex sender = job.program_of_rank(channel.sender);
@@ -32,8 +39,8 @@ Finding pair_finding(const Describer& describe, const ChannelMatch& channel, std
   finding.explanation = fmt::format(
       "message #{} from rank {} to rank {} on {}: rank {} sends {}{}, rank {} receives {}{}; messages between two ranks pair "
       "in the order of the calls",
-      seq, channel.sender, channel.receiver, describe.communicator(channel.comm), channel.sender, describe.arguments(send),
-      describe.from_site(send), channel.receiver, describe.arguments(receive), describe.from_site(receive));
+      seq, channel.sender, channel.receiver, describe.communicator(channel.comm), channel.sender, contents(describe, send),
+      describe.from_site(send), channel.receiver, contents(describe, receive), describe.from_site(receive));
   finding.fix = what == Difference::kPayload
                     ? "let both ranks walk through their messages in the same order, or use one communicator for each kind of message"
                     : "agree on shape and datatype before the transfer, or send them first";
