@@ -51,14 +51,14 @@ class LineWriter {
     if ((op_class(kind) == OpClass::kCompletion || kind == OpKind::kGraphLaunch) && !names_peer) {
       if (operation_.peer != kNoPeer || operation_.comm != kNoComm) write_peer();
       if (operation_.comm != kNoComm) write_group();
-    } else {
-      if (names_peer) write_peer();
-      write_group();
+      write_type_as_keys();
+      if (op_class(kind) != OpClass::kCompletion && operation_.peer != kNoPeer) key("peer", peer_text());
+      return;
     }
+    if (names_peer) write_peer();
+    write_group();
     write_type();
-    if (!names_peer && operation_.peer != kNoPeer) {
-      if (op_class(kind) != OpClass::kCompletion) key(has_root(kind) ? "root" : "peer", peer_text());
-    }
+    if (!names_peer && operation_.peer != kNoPeer) key(has_root(kind) ? "root" : "peer", peer_text());
   }
 
   /// The text goes to the end of the line, with its spaces and without keys.
@@ -94,6 +94,12 @@ class LineWriter {
                                 : escape_word(count, "[];");
     }
     text_ += fmt::format(" {}[{}]", bare_word(type), count);
+  }
+
+  /// Of a call whose first word without a key is a handle.
+  void write_type_as_keys() {
+    if (const std::string_view type = job_.datatype(operation_.datatype); !type.empty()) key("dtype", word(type));
+    if (!operation_.count.is_none()) key("count", word(job_.count_text(operation_.count)));
   }
 
   void write_keys() {

@@ -130,7 +130,7 @@ TEST(JobJsonWriter, ReadsBackWhatJobJsonCanSay) {
   const auto job = read_text(R"({"groups": {"mp": [0,1], "a b": [0], "pp": [0,1], "x=[;]?": [0], "unused": null},
    "ranks": {"0": ["all_reduce mp f32[1] redop=max site=step@a.py:1|main.py:2 label=train_batch[0] state=completed at=0.125",
      "barrier a%20b", "barrier x%3D%5B%3B%5D%3F", "group_start", "send 1", "compute inside of 50%", "recv any tag=any", "group_end",
-     "batch[isend 1 act; irecv 1 grad handle=h]", "wait", "wait 1", "wait 1 mp", "wait h", "wait stream=s", "nonsense", "all_reduce ghost",
+     "batch[isend 1 act; irecv 1 grad handle=h]", "wait", "wait 1", "wait 1 mp", "wait h", "wait h count=s*b dtype=f16", "wait 1 mp count=5", "wait stream=s", "nonsense", "all_reduce ghost",
      "all_to_all_v mp i8 counts=1,2", "split mp color=1 key=2 thread=main", "all_gather mp [7]", "all_gather mp odd_type[7]",
      "all_gather mp odd_type[]", "all_reduce mp f32[1] stream=s flags=blocking,captured", "all_reduce mp f32[1] flags=nonblocking,persistent,held",
      "probe any mp", "send ? mp payload=f32", "barrier ?", "compute", "MPI_Ibcast mp f32[1] root=1 native_seq=-4", "exit 2"], "3": ["barrier mp"]},
@@ -138,7 +138,7 @@ TEST(JobJsonWriter, ReadsBackWhatJobJsonCanSay) {
    "missing": {"3": "head,tail"}, "name": "run \"7\"\n", "ranks_expected": 4})");
   ASSERT_TRUE(job) << job.error().message;
   const auto& operations = program_of(*job, 0).operations;
-  ASSERT_EQ(operations.size(), 28U) << all_warnings(*job);
+  ASSERT_EQ(operations.size(), 30U) << all_warnings(*job);
   EXPECT_EQ(job->end_of_rank(1).kind, EndKind::kKilled);
   const std::string text = to_job_json(*job);
   const auto again = read_text(text);
