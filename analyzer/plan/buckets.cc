@@ -22,7 +22,11 @@ std::optional<std::uint64_t> element_bytes(std::string_view datatype) {
   static constexpr Row kRows[] = {{"float32", "f32", 4},   {"float64", "f64", 8},  {"float16", "f16", 2},
                                   {"bfloat16", "bf16", 2}, {"int8", "i8", 1},      {"uint8", "u8", 1},
                                   {"int16", "i16", 2},     {"int32", "i32", 4},    {"int64", "i64", 8},
-                                  {"bool", "bool", 1},     {"complex64", "c64", 8}};
+                                  {"bool", "bool", 1},     {"complex64", "c64", 8},
+                                  {"complex128", "c128", 16},
+                                  {"uint16", "u16", 2},    {"uint32", "u32", 4},   {"uint64", "u64", 8},
+                                  {"float8_e4m3fn", "f8e4m3", 1},
+                                  {"float8_e5m2", "f8e5m2", 1}};
   for (const Row& row : kRows)
     if (datatype == row.torch_name || datatype == row.short_name) return row.bytes;
   if (datatype == "half") return 2;

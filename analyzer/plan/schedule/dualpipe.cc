@@ -176,7 +176,7 @@ class Rank {
 std::optional<std::string> dualpipe_rejection(DualPipeKind kind, std::int32_t ranks,
                                               std::int32_t micro_batches) {
   const bool both_ways = kind == DualPipeKind::kBothWays;
-  if (both_ways && ranks % 2 != 0) return "AssertionError";
+  if (both_ways && ranks % 2 != 0) return "AssertionError: ";
   if (micro_batches >= ranks * 2 && !(both_ways && micro_batches % 2 != 0)) return std::nullopt;
   return fmt::format("AssertionError: num_chunks={}, num_ranks={}", micro_batches, ranks);
 }

@@ -1,12 +1,17 @@
 // The passes of zero-bubble's scheduler that put messages into an order of computation (passes.py,
 // communication.py): times, sends behind what makes them, the chain of post-validation, receives as early as
 // the sender's time allows, rollback marks.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
+#include <string>
 #include <unordered_set>
 
 #include "plan/schedule/python_sort.h"
+#include "plan/schedule/query_parts.h"
 #include "plan/schedule/zb_parts.h"
 
 namespace lockstep::plan {
@@ -42,7 +47,7 @@ class Passes {
     if (query_.post_validation) {
       if (const char* error = insert_post_validation()) return zb_assertion(error);
     }
-    if (const char* error = insert_receives()) return zb_assertion(error);
+    if (const auto error = insert_receives()) return zb_assertion(*error);
     if (query_.post_validation) {
       if (const char* error = mark_rollbacks()) return zb_assertion(error);
     }
@@ -186,7 +191,7 @@ class Passes {
     return nullptr;
   }
 
-  const char* insert_receives() {
+  std::optional<std::string> insert_receives() {
     for (Pair& pair : pairs_) {
       const auto& row = rows_[static_cast<std::size_t>(pair.send.stage)];
       pair.place = static_cast<std::size_t>(std::ranges::find(row, key_of(pair.send), key_of) - row.begin());
@@ -214,11 +219,26 @@ class Passes {
       if (place == rows_[receiver].end()) return "no place for a receive";
       const auto consumer = std::find_if(place, rows_[receiver].end(),
                                          [&](const ZbNode& node) { return key_of(node) == pair.deadline; });
-      if (consumer == rows_[receiver].end()) return "Cannot find recv consumer node after recv";
+      const bool consumed = consumer != rows_[receiver].end();
       done[receiver] = static_cast<std::size_t>(place - rows_[receiver].begin()) + 1;
       rows_[receiver].insert(place, pair.receive);
+      if (!consumed) return unconsumed(pair, rows_[receiver]);
     }
-    return nullptr;
+    return std::nullopt;
+  }
+
+  /// Upstream prints the nodes in two letters or so, those of the first chunk in small ones.
+  static std::string unconsumed(const Pair& pair, const std::vector<ZbNode>& row) {
+    const auto short_text = [](const ZbNode& node) {
+      constexpr std::array<std::string_view, 11> kNames = {"F", "B", "W", "B", "SF", "RF", "SB", "RB", "PV", "SPV", "RPV"};
+      const std::string name(kNames[static_cast<std::size_t>(node.type)]);
+      return fmt::format("{}{}", node.chunk == 0 ? lower_case(name) : name, node.micro_batch);
+    };
+    std::string nodes;
+    for (const ZbNode& node : row) nodes += (nodes.empty() ? "" : " ") + short_text(node);
+    const auto deadline = std::ranges::find(row, pair.deadline, key_of);
+    return fmt::format("Cannot find recv consumer node after recv: stage {} recv {} consumer {} nodes: {}", pair.receive.stage,
+                       short_text(pair.receive), deadline == row.end() ? "" : short_text(*deadline), nodes);
   }
 
   /// Receives of what the rank before sent ahead of its own validation.

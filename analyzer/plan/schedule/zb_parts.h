@@ -10,8 +10,8 @@ inline constexpr std::int64_t kZbCost =
     1;  ///< of F, B and W; BW costs as much as B, as in upstream's add_time
 inline constexpr std::int64_t kZbMessageCost = 0;
 
-inline Error zb_assertion(const char* what) {
-  return {ErrorCode::kUnsupported, std::string("AssertionError: ") + what};
+inline Error zb_assertion(const std::string& what) {
+  return {ErrorCode::kUnsupported, "AssertionError: " + what};
 }
 
 ZbNode zb_compute(ZbType type, std::int32_t stages, std::int32_t stage, std::int32_t chunk,

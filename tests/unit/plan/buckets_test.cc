@@ -24,6 +24,13 @@ TEST(DdpBuckets, TheFirstIterationHasOneBucketAndTheSecondIsRebuilt) {
   EXPECT_EQ(ddp_rebuild_iteration({.static_graph = true}), 2);
 }
 
+TEST(DdpBuckets, KnowTheBytesOfTorchsDatatypes) {
+  EXPECT_EQ(element_bytes("complex128"), 16u);
+  EXPECT_EQ(element_bytes("float8_e4m3fn"), 1u);
+  EXPECT_EQ(element_bytes("uint16"), 2u);
+  EXPECT_EQ(element_bytes("float7"), std::nullopt);
+}
+
 TEST(DdpBuckets, DatatypesDoNotShareABucket) {
   const std::vector<DdpTensor> tensors{{10, 0}, {10, 1}, {10, 0}};
   const std::vector<std::uint64_t> limits{100};

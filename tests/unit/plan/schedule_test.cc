@@ -248,6 +248,8 @@ TEST(ScheduleQueries, GiveTheFrameworksOwnRefusal) {
       error_of(
           {.framework = ScheduleFramework::kDualPipe, .name = "DualPipe", .stages = 4, .micro_batches = 9}),
       "AssertionError: num_chunks=9, num_ranks=4");
+  EXPECT_EQ(error_of({.framework = ScheduleFramework::kDualPipe, .name = "DualPipe", .stages = 3, .micro_batches = 8}),
+            "AssertionError: ");
 }
 
 TEST(ScheduleQueries, NameTheFlagThatIsWrong) {
@@ -377,7 +379,8 @@ TEST(ZeroBubble, OrdersMessagesOfOneTimeAsItsPythonDoes) {
             "SEND_POST_VALIDATION0.0>4#-5 POST_VALIDATION0.0 RECV_BACKWARD0.0<6#10 B0.0 SEND_BACKWARD0.0>4#8 W0.0");
   const auto refused = with_messages(6, 3);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "AssertionError: Cannot find recv consumer node after recv");
+  EXPECT_EQ(refused.error().message, "AssertionError: Cannot find recv consumer node after recv: stage 2 recv rpv0 consumer spv0 nodes: rf0 rf1 f0 sf0 rf2 "
+            "f1 sf1 f2 sf2 spv0 rpv0 pv0 b0 sb0 w0 b1 sb1 w1 b2 sb2 w2");
 }
 
 }  // namespace
