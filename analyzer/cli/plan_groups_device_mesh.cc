@@ -4,6 +4,7 @@
 
 #include "cli/plan_groups_of.h"
 #include "plan/device_mesh.h"
+#include "plan/versions.h"
 
 namespace lockstep {
 namespace {
@@ -20,13 +21,16 @@ constexpr PlanParameter kParameters[] = {
     {"cp", ParameterKind::kInteger, ""},
     {"tp", ParameterKind::kInteger, ""},
     {"ep", ParameterKind::kInteger, ""},
+    {"version", ParameterKind::kText, "of torch, which from 2.10 on makes groups in the order of their first ranks; default: before"},
     {"args", ParameterKind::kJson, "degrees as one JSON object"},
 };
 
-Result<PlanJson> groups_by_dimension(const plan::Mesh& mesh) {
+bool sorted_groups(const PlanArguments& arguments) { return plan::torch_sorts_mesh_groups(arguments.text("version", "")); }
+
+Result<PlanJson> groups_by_dimension(const plan::Mesh& mesh, bool sorted) {
   PlanJson out = PlanJson::object();
   for (std::size_t i = 0; i < mesh.size(); ++i) {
-    const auto groups = mesh_groups(mesh, i);
+    const auto groups = mesh_groups(mesh, i, sorted);
     if (!groups) return groups.error();
     out[mesh[i].name] = *groups;
   }
@@ -41,7 +45,7 @@ Result<PlanJson> mesh_json(const PlanArguments& arguments) {
                  "--names and --shape must have as many entries as each other, and at least one"};
   plan::Mesh mesh;
   for (std::size_t i = 0; i < names.size(); ++i) mesh.push_back({names[i], shape[i]});
-  const auto groups = groups_by_dimension(mesh);
+  const auto groups = groups_by_dimension(mesh, sorted_groups(arguments));
   if (!groups) return groups.error();
   return PlanJson{{"names", names}, {"shape", shape}, {"groups", *groups}};
 }
@@ -62,13 +66,14 @@ Result<PlanJson> titan_json(const PlanArguments& arguments) {
     out["error"] = framework_error(meshes.error());
     return out;
   }
+  const bool sorted = sorted_groups(arguments);
   PlanJson& groups = out["groups"];
   // The sizes were checked: no mesh fails from here on.
-  groups["dataloading"] = *groups_by_dimension(meshes->dataloading);
-  groups["loss(batch*cp flattened)"] = *mesh_groups(meshes->loss, 1);
-  groups["dense(partial_dtensor)"] = *groups_by_dimension(meshes->dense);
-  groups["dense(spmd_types)"] = *groups_by_dimension(meshes->dense_spmd);
-  groups["sparse"] = *groups_by_dimension(meshes->sparse);
+  groups["dataloading"] = *groups_by_dimension(meshes->dataloading, sorted);
+  groups["loss(batch*cp flattened)"] = *mesh_groups(meshes->loss, 1, sorted);
+  groups["dense(partial_dtensor)"] = *groups_by_dimension(meshes->dense, sorted);
+  groups["dense(spmd_types)"] = *groups_by_dimension(meshes->dense_spmd, sorted);
+  groups["sparse"] = *groups_by_dimension(meshes->sparse, sorted);
   return out;
 }
 

@@ -9,9 +9,7 @@ namespace {
 
 // Like Python's product over the other axes: rows in order of their first rank, unlike those of a DeviceMesh.
 Result<RankLists> lists_along(const Mesh& mesh, std::size_t axis) {
-  auto groups = mesh_groups(mesh, axis);
-  if (groups) std::ranges::sort(*groups);
-  return groups;
+  return mesh_groups(mesh, axis, true);
 }
 
 }  // namespace

@@ -4,11 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::plan {
 
-Result<RankLists> mesh_groups(const Mesh& mesh, std::size_t dimension) {
+Result<RankLists> mesh_groups(const Mesh& mesh, std::size_t dimension, bool sorted) {
   std::vector<std::string> names;
   std::vector<std::int64_t> sizes;
   for (const MeshDimension& each : mesh) {
@@ -34,18 +35,22 @@ Result<RankLists> mesh_groups(const Mesh& mesh, std::size_t dimension) {
     }
     groups.push_back(strided(first, size, stride));
   }
+  if (sorted) std::ranges::sort(groups);
   return groups;
 }
 
 Result<TitanMeshes> titan_meshes(const TitanDegrees& degrees) {
   const auto& [world, pp, dp_replicate, dp_shard, cp, tp, ep] = degrees;
+  if (std::min({dp_replicate, cp, tp, pp, ep}) < 1)
+    return rejected("AssertionError", "Parallelism degree should be >= 1, except for dp_shard");
+  if (dp_shard != -1 && dp_shard < 1) return rejected("AssertionError", "dp_shard must -1 or >=1.");
   const std::vector<std::string> names{"pp", "dp_replicate", "cp", "tp", "ep"};
   if (const auto others = checked_world(names, std::vector{pp, dp_replicate, cp, tp, ep}); !others)
     return others.error();
   const std::int64_t fixed = pp * dp_replicate * cp * tp;
   const std::int64_t shard = dp_shard == -1 ? world / fixed : dp_shard;
-  if (dp_shard != -1 && dp_shard < 1) return rejected("AssertionError", "dp_shard must -1 or >=1.");
-  if (world > kMaxWorld || shard < 1 || fixed * shard != world)
+  if (shard < 1) return rejected("AssertionError", "");
+  if (world > kMaxWorld || fixed * shard != world)
     return rejected("AssertionError",
                     fmt::format("Invalid parallel dims: dp_replicate({}) * dp_shard({}) * cp({}) * tp({}) * "
                                 "pp({}) != WORLD_SIZE({})",

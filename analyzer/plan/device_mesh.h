@@ -14,10 +14,10 @@ struct MeshDimension {
 };
 using Mesh = std::vector<MeshDimension>;
 
-/// The groups of one dimension of a row-major mesh, in order of creation: that of mesh.swapdims(-1,
-/// dimension).reshape(-1, size), which is not the order of first ranks. Errors: sizes below 1, worlds beyond
-/// kMaxWorld.
-Result<RankLists> mesh_groups(const Mesh& mesh, std::size_t dimension);
+/// The groups of one dimension of a row-major mesh, in order of creation: until torch 2.9 that of mesh.swapdims(-1,
+/// dimension).reshape(-1, size), which is not the order of first ranks; later (`sorted`) that of first ranks. Errors: sizes
+/// below 1, worlds beyond kMaxWorld.
+Result<RankLists> mesh_groups(const Mesh& mesh, std::size_t dimension, bool sorted = false);
 
 /// Degrees of torchtitan's ParallelDims.
 struct TitanDegrees {

@@ -9,6 +9,7 @@
 #include "plan/deepspeed_groups.h"
 #include "plan/device_mesh.h"
 #include "plan/megatron_groups.h"
+#include "plan/versions.h"
 
 namespace lockstep::plan {
 namespace {
@@ -152,11 +153,11 @@ Result<Layout> torch_layout(const Plan& plan) {
   const std::int64_t world = topology.pipe * topology.data * topology.context * topology.tensor;
   LayoutMaker maker(plan, world);
   for (std::size_t i = 0; i < mesh.size(); ++i) {
-    auto groups = mesh_groups(mesh, i);
+    auto groups = mesh_groups(mesh, i, torch_sorts_mesh_groups(plan.version));
     if (!groups) return groups.error();
     maker.add(mesh[i].name, *std::move(groups));
   }
-  auto data = mesh_groups({mesh[0], {"dp", topology.data * topology.context}, mesh[3]}, 1);
+  auto data = mesh_groups({mesh[0], {"dp", topology.data * topology.context}, mesh[3]}, 1, torch_sorts_mesh_groups(plan.version));
   if (!data) return data.error();
   maker.add("dp", *std::move(data));
   return maker.finish("pp", "tp", "ep", "dp");

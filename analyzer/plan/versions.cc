@@ -54,6 +54,11 @@ bool torch_names_waits(std::string_view version) {
   return release && *release >= Release{2, 15, 0};
 }
 
+bool torch_sorts_mesh_groups(std::string_view version) {
+  const auto release = parse_release(version);
+  return release && *release >= Release{2, 10, 0};
+}
+
 bool torch_caps_first_bucket(std::string_view version) {
   const auto release = parse_release(version);
   return !release || *release >= Release{2, 5, 0};

@@ -20,6 +20,9 @@ DeepSpeedBehaviour deepspeed_behaviour(std::string_view version);
 /// From torch 2.15 on pipelining's orders name the waits for sends and reductions. Where it cannot be told: not.
 bool torch_names_waits(std::string_view version);
 
+/// From torch 2.10 on the groups of a DeviceMesh are made in the order of their first ranks. Where it cannot be told: not.
+bool torch_sorts_mesh_groups(std::string_view version);
+
 /// From torch 2.5 on a bucket_cap_mb that is given holds for DDP's first bucket too, which else has a megabyte (pytorch
 /// #121640; not in 2.3, in 2.8). Where it cannot be told: it does.
 bool torch_caps_first_bucket(std::string_view version);

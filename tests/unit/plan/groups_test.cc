@@ -65,11 +65,16 @@ TEST(DeepSpeedGroups, RefusesWhatDoesNotDivide) {
 
 TEST(DeviceMesh, GroupsAreNotInTheOrderOfTheirFirstRanks) {
   EXPECT_EQ(*mesh_groups({{"pp", 2}, {"dp", 2}, {"tp", 2}}, 0), (RankLists{{0, 4}, {2, 6}, {1, 5}, {3, 7}}));
+  // From torch 2.10 on they are.
+  EXPECT_EQ(*mesh_groups({{"pp", 2}, {"dp", 2}, {"tp", 2}}, 0, true), (RankLists{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
   EXPECT_FALSE(titan_meshes({.world = 8, .tp = 3}));
   // In the words of torchtitan's parallel_dims.py.
   EXPECT_EQ(titan_meshes({.world = 8, .tp = 2, .ep = 3}).error().message,
             "ValueError: expert_parallel_degree (3) must divide dp_shard * cp * tp (8)");
   EXPECT_EQ(titan_meshes({.world = 8, .dp_shard = 0}).error().message, "AssertionError: dp_shard must -1 or >=1.");
+  EXPECT_EQ(titan_meshes({.world = 8, .cp = 0}).error().message,
+            "AssertionError: Parallelism degree should be >= 1, except for dp_shard");
+  EXPECT_EQ(titan_meshes({.world = 2, .pp = 2, .tp = 2}).error().message, "AssertionError: ");  // nothing remains for dp_shard
 }
 
 }  // namespace
