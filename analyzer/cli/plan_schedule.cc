@@ -36,7 +36,7 @@ constexpr std::array kParameters = {
     PlanParameter{"virtual", ParameterKind::kInteger, "stages or model chunks of a rank"},
     PlanParameter{"micro_batches", ParameterKind::kInteger, ""},
     PlanParameter{"forward_only", ParameterKind::kBoolean, "default false"},
-    PlanParameter{"version", ParameterKind::kText, "of deepspeed: OLD, or NEW (default); of torch: 2.14 (default), or 2.15, which names its waits"},
+    PlanParameter{"version", ParameterKind::kText, "of deepspeed: OLD, or NEW (default); of torch: 2.14 (default), or 2.15, which names its waits, or before"},
     PlanParameter{"post_validation", ParameterKind::kBoolean, "zero-bubble: of the optimizer"},
     // Fields of Megatron's configuration.
     PlanParameter{"batch_p2p_comm", ParameterKind::kBoolean, "megatron; default true"},
@@ -126,8 +126,9 @@ std::optional<Error> check_used(const PlanArguments& arguments, ScheduleFramewor
                                 Use{"config", ScheduleFramework::kMegatron},
                                 Use{"csv", ScheduleFramework::kTorch},
                                 Use{"old_letters", ScheduleFramework::kTorch}};
-  if (arguments.has("version") && framework != ScheduleFramework::kDeepSpeed && framework != ScheduleFramework::kTorch) {
-    return Error{ErrorCode::kUsage, "--version is for --framework deepspeed and torch"};
+  if (arguments.has("version") && framework != ScheduleFramework::kDeepSpeed && framework != ScheduleFramework::kTorch &&
+      framework != ScheduleFramework::kTorchRuntime) {
+    return Error{ErrorCode::kUsage, "--version is for --framework deepspeed, torch and torch-runtime"};
   }
   for (const Use& use : kUses) {
     if (use.framework == framework || !arguments.has(use.key)) continue;
@@ -173,10 +174,10 @@ Result<plan::ScheduleQuery> query_of(PlanArguments& arguments, ScheduleFramework
   query.name = name->is_null() ? query.csv_path : name->get<std::string>();
   query.forward_only = arguments.boolean("forward_only", false);
   query.old_letters = arguments.boolean("old_letters", false);
-  const bool of_torch = query.framework == ScheduleFramework::kTorch;
+  const bool of_torch = query.framework == ScheduleFramework::kTorch || query.framework == ScheduleFramework::kTorchRuntime;
   const std::string version = arguments.text("version", of_torch ? "2.14" : "NEW");
   if (of_torch) {
-    query.named_waits = plan::torch_names_waits(version);
+    query.torch_version = version;
   } else if (version != "OLD" && version != "NEW") {
     return Error{ErrorCode::kUsage, fmt::format("--version takes OLD or NEW, not '{}'", version)};
   }

@@ -184,7 +184,14 @@ Result<Timeline> torch_plan_timeline(const Plan& plan, const Parts& parts, Itera
   if (name == "none") return lone_timeline(micro_batches);
   if (const auto kind = dualpipe_kind(plan)) return dualpipe_plan_timeline(plan, *kind);
   if (name == "gpipe" || name == "1f1b") {
-    const auto schedule = name == "gpipe" ? TorchRuntimeSchedule::kGPipe : TorchRuntimeSchedule::k1F1B;
+    const bool gpipe = name == "gpipe";
+    const auto schedule = gpipe ? TorchRuntimeSchedule::kGPipe : TorchRuntimeSchedule::k1F1B;
+    const TorchQuery query{.schedule = gpipe ? TorchSchedule::kGPipe : TorchSchedule::k1F1B,
+                           .ranks = ranks,
+                           .micro_batches = micro_batches,
+                           .version = plan.version};
+    if (const auto refusal = torch_rejection(query))
+      return Error{ErrorCode::kMalformed, fmt::format("$.schedule: {}", *refusal)};
     std::vector<std::int32_t> stage_ranks(static_cast<std::size_t>(ranks));
     std::iota(stage_ranks.begin(), stage_ranks.end(), 0);
     return complete_torch_timeline(plan, parts, iteration,
@@ -192,7 +199,8 @@ Result<Timeline> torch_plan_timeline(const Plan& plan, const Parts& parts, Itera
   }
   TorchQuery query{.ranks = ranks,
                    .stages_per_rank = static_cast<std::int32_t>(plan.schedule.chunks),
-                   .micro_batches = micro_batches};
+                   .micro_batches = micro_batches,
+                   .version = plan.version};
   if (name == "looped_bfs")
     query.schedule = TorchSchedule::kLoopedBfs;
   else if (name == "interleaved")

@@ -54,6 +54,12 @@ bool torch_names_waits(std::string_view version) {
   return release && *release >= Release{2, 15, 0};
 }
 
+bool torch_refuses_few_micro_batches(std::string_view version, bool is_1f1b) {
+  const auto release = parse_release(version);
+  if (!release) return is_1f1b;
+  return *release >= Release{2, 7, 0} && (is_1f1b || *release < Release{2, 11, 0});
+}
+
 bool torch_sorts_mesh_groups(std::string_view version) {
   const auto release = parse_release(version);
   return release && *release >= Release{2, 10, 0};

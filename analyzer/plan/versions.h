@@ -20,6 +20,10 @@ DeepSpeedBehaviour deepspeed_behaviour(std::string_view version);
 /// From torch 2.15 on pipelining's orders name the waits for sends and reductions. Where it cannot be told: not.
 bool torch_names_waits(std::string_view version);
 
+/// Whether pipelining's class for one stage a rank refuses fewer micro-batches than stages: Schedule1F1B from torch 2.7 on,
+/// ScheduleGPipe in 2.7 to 2.10. Where it cannot be told: as the newest.
+bool torch_refuses_few_micro_batches(std::string_view version, bool is_1f1b);
+
 /// From torch 2.10 on the groups of a DeviceMesh are made in the order of their first ranks. Where it cannot be told: not.
 bool torch_sorts_mesh_groups(std::string_view version);
 

@@ -117,6 +117,7 @@ class PlanDrawer {
     if (name == "zbv" || name.ends_with("dualpipev")) chunks_ = 2;
     if (name.ends_with("dualpipev")) micro_batches = 2 * pipe_ + number(0, 4);
     if (name == "dualpipe") micro_batches = 2 * (pipe_ + number(0, 2));
+    if (name == "1f1b") micro_batches = std::max(micro_batches, pipe_);  // fewer than stages are refused
     if (name == "looped_bfs" || name.starts_with("interleaved")) chunks_ = number(1, 3);
     if (name.starts_with("interleaved")) micro_batches = pipe_ * number(1, 2);
     schedule_ = {{"name", name}, {"virtual_stages", chunks_}, {"micro_batches", micro_batches}};

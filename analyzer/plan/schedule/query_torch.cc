@@ -3,6 +3,7 @@
 #include "plan/schedule/torch_lower.h"
 #include "plan/schedule/torch_orders.h"
 #include "plan/schedule/torch_runtime.h"
+#include "plan/versions.h"
 
 namespace lockstep::plan {
 namespace {
@@ -27,7 +28,7 @@ Result<ScheduleJson> torch_json(const ScheduleQuery& query) {
       {"ZBV", TorchSchedule::kZbv},
       {"DualPipeV", TorchSchedule::kDualPipeV},
   }};
-  TorchQuery torch{.ranks = 1};
+  TorchQuery torch{.ranks = 1, .version = query.torch_version};
   std::string label = query.name;
   bool single = false;
   if (query.csv_path.empty()) {
@@ -71,7 +72,7 @@ Result<ScheduleJson> torch_json(const ScheduleQuery& query) {
   }
   json["compute_only"] = order_json(order);
   const Result<TorchLowered> lowered = lower_torch_order(
-      order, torch.stages(), torch.micro_batches, query.named_waits ? TorchWaits::kNamed : TorchWaits::kAtTheEnd);
+      order, torch.stages(), torch.micro_batches, torch_names_waits(query.torch_version) ? TorchWaits::kNamed : TorchWaits::kAtTheEnd);
   if (!lowered) {
     json["lower_error"] = lowered.error().message;
     return json;
@@ -95,6 +96,18 @@ Result<ScheduleJson> torch_runtime_json(const ScheduleQuery& query) {
   if (query.forward_only && *schedule == TorchRuntimeSchedule::k1F1B)
     return bad_flag("forward-only", "only GPipe runs forward alone");
   if (const auto error = check_sizes(query, 1)) return *error;
+  const bool gpipe = *schedule == TorchRuntimeSchedule::kGPipe;
+  const TorchQuery torch{.schedule = gpipe ? TorchSchedule::kGPipe : TorchSchedule::k1F1B,
+                         .ranks = narrow(query.stages),
+                         .micro_batches = narrow(query.micro_batches),
+                         .version = query.torch_version};
+  ScheduleJson json{{"schedule", gpipe ? "GPipe(runtime)" : "1F1B(runtime)"},
+                    {"pp", query.stages},
+                    {"microbatches", query.micro_batches}};
+  if (const auto rejection = torch_rejection(torch)) {
+    json["error"] = *rejection;
+    return json;
+  }
   const Timeline timeline = torch_runtime_timeline(*schedule, narrow(query.stages),
                                                    narrow(query.micro_batches), query.forward_only);
   ScheduleJson ranks = ScheduleJson::object();
@@ -121,11 +134,8 @@ Result<ScheduleJson> torch_runtime_json(const ScheduleQuery& query) {
     }
     ranks[std::to_string(r)] = std::move(events);
   }
-  return ScheduleJson{
-      {"schedule", *schedule == TorchRuntimeSchedule::kGPipe ? "GPipe(runtime)" : "1F1B(runtime)"},
-      {"pp", query.stages},
-      {"microbatches", query.micro_batches},
-      {"ranks", std::move(ranks)}};
+  json["ranks"] = std::move(ranks);
+  return json;
 }
 
 }  // namespace lockstep::plan

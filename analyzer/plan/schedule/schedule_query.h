@@ -28,7 +28,7 @@ struct ScheduleQuery {
   std::optional<std::int64_t> total_stages{};  ///< where it is said too, it must be the product
   bool forward_only = false;
   bool old_version = false;  ///< DeepSpeed
-  bool named_waits = false;  ///< torch 2.15
+  std::string torch_version = "2.14";
 
   // Megatron. What was not said keeps its default and is not printed.
   std::optional<bool> batch_p2p_comm{}, batch_p2p_sync{}, overlap_p2p_comm{}, overlap_p2p_comm_warmup_flush{},

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "plan/schedule/torch_lower.h"
+#include "plan/versions.h"
 
 namespace lockstep::plan {
 namespace {
@@ -22,7 +23,7 @@ TorchRow gpipe(const TorchQuery& query, std::int32_t rank) {
   TorchRow row;
   for (std::int32_t m = 0; m < query.micro_batches; ++m) row.push_back(TorchLeaf{kForward, rank, m});
   for (std::int32_t m = 0; m < query.micro_batches; ++m) row.push_back(TorchLeaf{kBackward, rank, m});
-  return add_reduce_grad(row, query.micro_batches);
+  return add_reduce_grad(row, query.micro_batches, torch_names_waits(query.version) ? TorchWaits::kNamed : TorchWaits::kAtTheEnd);
 }
 
 /// The counter of forwards is raised before its use, and the warm-up leaves it one behind only where there is
@@ -38,7 +39,7 @@ TorchRow displayed_1f1b(const TorchQuery& query, std::int32_t rank) {
     row.push_back(TorchLeaf{kBackward, rank, backward++});
   }
   while (backward < query.micro_batches) row.push_back(TorchLeaf{kBackward, rank, backward++});
-  return add_reduce_grad(row, query.micro_batches);
+  return add_reduce_grad(row, query.micro_batches, torch_names_waits(query.version) ? TorchWaits::kNamed : TorchWaits::kAtTheEnd);
 }
 
 TorchRow looped_bfs(const TorchQuery& query, std::int32_t rank) {
@@ -289,6 +290,11 @@ std::optional<std::string> torch_rejection(const TorchQuery& query) {
   switch (query.schedule) {
     case TorchSchedule::kGPipe:
     case TorchSchedule::k1F1B:
+      if (query.micro_batches >= query.stages() ||
+          !torch_refuses_few_micro_batches(query.version, query.schedule == TorchSchedule::k1F1B))
+        return std::nullopt;
+      return fmt::format("ValueError: Number of microbatches ({}) must be greater than or equal to the number of stages ({}).",
+                         query.micro_batches, query.stages());
     case TorchSchedule::kLoopedBfs:
       return std::nullopt;
     case TorchSchedule::kInterleaved1F1B:

@@ -29,6 +29,7 @@ struct TorchQuery {
   std::int32_t ranks = 1;
   std::int32_t stages_per_rank = 1;
   std::int32_t micro_batches = 1;
+  std::string_view version{};  ///< of torch
   std::int32_t stages() const { return ranks * stages_per_rank; }
 };
 

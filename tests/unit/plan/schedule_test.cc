@@ -250,6 +250,36 @@ TEST(ScheduleQueries, GiveTheFrameworksOwnRefusal) {
       "AssertionError: num_chunks=9, num_ranks=4");
   EXPECT_EQ(error_of({.framework = ScheduleFramework::kDualPipe, .name = "DualPipe", .stages = 3, .micro_batches = 8}),
             "AssertionError: ");
+  // Fewer micro-batches than stages, by release of torch.
+  for (const ScheduleFramework framework : {ScheduleFramework::kTorch, ScheduleFramework::kTorchRuntime}) {
+    const auto refused = [&](std::string name, std::string version) {
+      return error_of({.framework = framework,
+                       .name = std::move(name),
+                       .stages = 4,
+                       .micro_batches = 3,
+                       .torch_version = std::move(version)}) ==
+             "ValueError: Number of microbatches (3) must be greater than or equal to the number of stages (4).";
+    };
+    EXPECT_TRUE(refused("1F1B", "2.14"));
+    EXPECT_TRUE(refused("1F1B", "2.7.0"));
+    EXPECT_FALSE(refused("1F1B", "2.6.0"));
+    EXPECT_TRUE(refused("GPipe", "2.10.0"));
+    EXPECT_FALSE(refused("GPipe", "2.11.0"));
+    EXPECT_FALSE(refused("GPipe", "2.6.0"));
+  }
+}
+
+TEST(ScheduleQueries, TorchNamesTheWaitForAReductionSince215) {
+  const auto row = [](std::string version) {
+    const auto json = schedule_json({.framework = ScheduleFramework::kTorch,
+                                     .name = "GPipe",
+                                     .stages = 1,
+                                     .micro_batches = 1,
+                                     .torch_version = std::move(version)});
+    return Json::parse(*json)["compute_only"]["0"].get<std::string>();
+  };
+  EXPECT_EQ(row("2.14.1"), "0F0,0B0,0REDUCE_GRAD");
+  EXPECT_EQ(row("2.15.0"), "0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD");
 }
 
 TEST(ScheduleQueries, NameTheFlagThatIsWrong) {
