@@ -8,6 +8,7 @@
 
 #include "model/job_builder.h"
 #include "plan/schedule/lower_to_job.h"
+#include "plan/schedule/torch_first_step.h"
 
 namespace lockstep {
 namespace {

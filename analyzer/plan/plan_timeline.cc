@@ -12,6 +12,7 @@
 #include "plan/schedule/dualpipe.h"
 #include "plan/schedule/megatron.h"
 #include "plan/schedule/skip_connections.h"
+#include "plan/schedule/torch_first_step.h"
 #include "plan/schedule/torch_lower.h"
 #include "plan/schedule/torch_orders.h"
 #include "plan/schedule/torch_runtime.h"
@@ -170,10 +171,14 @@ Result<Timeline> complete_torch_timeline(const Plan& plan, const Parts& parts, I
                              "are expanded",
                              skips.size(), plan.topology.pipe, plan.schedule.micro_batches)};
   if (!skips.empty()) add_skip_messages(timeline, skips, plan.schedule.name == "gpipe");
+  if (torch_agrees_on_shapes(plan.version)) unbatch_one_way(timeline);
   if (iteration != Iteration::kFirst) return timeline;
   std::vector<bool> knows_input(stage_ranks.size(), false);
   for (const std::int64_t stage : plan.schedule.input_args_stages) knows_input[static_cast<std::size_t>(stage)] = true;
-  prepend_torch_handshake(timeline, stage_ranks, knows_input);
+  if (torch_agrees_on_shapes(plan.version))
+    prepend_torch_agreement(timeline, stage_ranks, knows_input, plan.version);
+  else
+    prepend_torch_handshake(timeline, stage_ranks, knows_input);
   return timeline;
 }
 

@@ -60,6 +60,11 @@ bool torch_refuses_few_micro_batches(std::string_view version, bool is_1f1b) {
   return *release >= Release{2, 7, 0} && (is_1f1b || *release < Release{2, 11, 0});
 }
 
+bool torch_agrees_on_shapes(std::string_view version) {
+  const auto release = parse_release(version);
+  return release && *release >= Release{2, 12, 0};
+}
+
 bool torch_sorts_mesh_groups(std::string_view version) {
   const auto release = parse_release(version);
   return release && *release >= Release{2, 10, 0};

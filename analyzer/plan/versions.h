@@ -24,6 +24,10 @@ bool torch_names_waits(std::string_view version);
 /// ScheduleGPipe in 2.7 to 2.10. Where it cannot be told: as the newest.
 bool torch_refuses_few_micro_batches(std::string_view version, bool is_1f1b);
 
+/// From torch 2.12 on all stages agree in the first step whether shapes are exchanged, whichever were made with
+/// input_args; and only messages both ways are a batch, others go alone. Where it cannot be told: not.
+bool torch_agrees_on_shapes(std::string_view version);
+
 /// From torch 2.10 on the groups of a DeviceMesh are made in the order of their first ranks. Where it cannot be told: not.
 bool torch_sorts_mesh_groups(std::string_view version);
 

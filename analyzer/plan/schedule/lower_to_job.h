@@ -78,11 +78,4 @@ class ScheduleLowering {
   std::unordered_map<std::uint64_t, std::uint32_t> compute_labels_;
 };
 
-/// What torch.distributed.pipelining exchanges in its first step only: one batch that opens the ways to all
-/// neighbours, then for each stage the shapes of its input, as a size and the bytes. Between stages on one
-/// rank nothing is sent. `stage_ranks[s]` = rank of stage s. Stages in `knows_input` were made with
-/// input_args: they take no part in the exchange of shapes, neither way, and their neighbours do not know.
-void prepend_torch_handshake(Timeline& timeline, const std::vector<std::int32_t>& stage_ranks,
-                             const std::vector<bool>& knows_input = {});
-
 }  // namespace lockstep::plan

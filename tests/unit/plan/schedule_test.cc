@@ -12,6 +12,7 @@
 #include "plan/schedule/python_set.h"
 #include "plan/schedule/python_sort.h"
 #include "plan/schedule/schedule_query.h"
+#include "plan/schedule/torch_first_step.h"
 #include "plan/schedule/torch_lower.h"
 #include "plan/schedule/torch_orders.h"
 #include "plan/schedule/torch_runtime.h"
@@ -161,6 +162,41 @@ TEST(Schedules, AStageThatKnowsItsInputLeavesTheOneBeforeAlone) {
     const Report report = diagnose(job_of(timeline, ScheduleSource::kTorch));
     EXPECT_EQ(verdict_name(report.verdict) == "consistent", !knows) << verdict_name(report.verdict);
   }
+}
+
+TEST(Schedules, StagesAgreeOnShapesSinceTorch212) {
+  for (const auto& stage_ranks : {std::vector<std::int32_t>{0, 1, 2}, {0, 1, 2, 2, 1, 0}, {0, 1, 2, 0, 1, 2}}) {
+    const auto stages = static_cast<std::int32_t>(stage_ranks.size());
+    for (const std::string_view version : {"2.12.0", "2.14.1", "2.15.0"}) {
+      for (std::size_t knowing = 0; knowing <= stage_ranks.size(); ++knowing) {
+        Timeline timeline;
+        timeline.placement = Placement::kExplicit;
+        timeline.ranks.resize(3);
+        std::vector<bool> knows(stage_ranks.size());
+        std::fill_n(knows.begin(), knowing, true);
+        prepend_torch_agreement(timeline, stage_ranks, knows, version);
+        expect_clean(timeline);
+        const auto shapes = std::ranges::count(timeline.ranks[1].messages, Carries::kShape,
+                                               [](const Message& message) { return message.payload.carries; });
+        EXPECT_EQ(shapes > 0, knowing < static_cast<std::size_t>(stages));
+        EXPECT_EQ(timeline.ranks[1].messages.size() > static_cast<std::size_t>(shapes), version != "2.15.0");
+      }
+    }
+  }
+}
+
+TEST(Schedules, MessagesOfOneDirectionAreNoBatchSinceTorch212) {
+  Timeline timeline = torch_runtime_timeline(TorchRuntimeSchedule::k1F1B, 4, 6, false);
+  unbatch_one_way(timeline);
+  std::size_t alone = 0;
+  for (const RankTimeline& rank : timeline.ranks)
+    for (const Step& step : rank.steps) {
+      EXPECT_EQ(step.kind == StepKind::kBatch, step.messages == 2) << "only what goes both ways";
+      alone += step.kind == StepKind::kAsync ? 1 : 0;
+    }
+  EXPECT_GT(alone, 0u);
+  expect_each_gets_what_it_expects(timeline);
+  expect_clean(timeline);
 }
 
 TEST(Schedules, OfDeepSpeedSendShapesOnceAStage) {
