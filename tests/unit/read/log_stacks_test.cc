@@ -42,7 +42,7 @@ TEST(UserFrameBehind, StaysInTheStackAndInTheRank) {
   const std::string_view line = "  File \"/x/site-packages/torch/distributed/distributed_c10d.py\", line 4083 in barrier";
   EXPECT_EQ(user_frame_behind(line, {}, "\n    step (train.py:40)\n"), "");
   EXPECT_EQ(user_frame_behind(line, {}, "Thread 2 (idle): \"loader\"\n    load (data.py:7)\n"), "");
-  EXPECT_EQ(user_frame_behind(line, 0, "[rank1]:   File \"/work/other.py\", line 3 in f\n[rank0]:   File \"/work/train.py\", line 101 in validate\n"),
+  EXPECT_EQ(user_frame_behind(line, 0, "[rank1]:   File \"/home/u/other.py\", line 3 in f\n[rank0]:   File \"/home/u/train.py\", line 101 in validate\n"),
             "train.py:101 in validate");
   EXPECT_EQ(user_frame_behind("rank 0: #5 PMPI_Bcast () at pbcast.c:114", {}, "rank 1: #6 step () at a.c:1\nrank 0: #6 step () at b.c:2\n"), "b.c:2 in step");
 }
@@ -56,7 +56,7 @@ TEST(UserFrameBehind, LooksNoFurtherThanItsBudget) {
 
 TEST(UserFrameBehind, DoesNotReadTracebacksOfExceptions) {
   EXPECT_EQ(user_frame_behind("  File \"/x/site-packages/torch/distributed/distributed_c10d.py\", line 1906, in broadcast", {},
-                              "  File \"/work/train.py\", line 3, in f\n"),
+                              "  File \"/home/u/train.py\", line 3, in f\n"),
             "");
 }
 
